@@ -1,0 +1,150 @@
+package evidence
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// EventKind is what a language's controller reports about a test.
+type EventKind string
+
+// The kinds of events. The controller inside the judged process writes them on
+// the results descriptor; see docs/formats/report-descriptor.md.
+const (
+	EventBegin   EventKind = "begin"   // Test starts
+	EventFail    EventKind = "fail"    // Test itself failed (not through a subtest); By, File, Line, Message say how
+	EventPass    EventKind = "pass"    // Test ended, not failed
+	EventFailed  EventKind = "failed"  // Test ended failed, by itself or through a subtest
+	EventSkip    EventKind = "skip"    // Test ended skipped
+	EventSymbols EventKind = "symbols" // Names: symbol ids; the first has index Base
+	EventReach   EventKind = "reach"   // Test executed the symbols with the indices in Index
+	EventSites   EventKind = "sites"   // Test executed the probe sites with the numbers in Index
+	EventValue   EventKind = "value"   // Values seen at probe site Base
+	EventDiffer  EventKind = "differ"  // a probe that was on changed a value: Values are original, changed; Base counts the calls
+	EventEnd     EventKind = "end"     // the suite ended in an orderly way; last frame
+)
+
+// By says what made a test fail.
+type By string
+
+// The ways a test fails. Only an assertion can be credited.
+const (
+	ByAssertion By = "assertion" // the test's own assertion
+	ByPanic     By = "panic"     // exception, panic, crash
+	ByRace      By = "race"      // reported by a race detector
+	ByHarness   By = "harness"   // the runner's own complaint: misuse of its API, no result
+	ByPlanted   By = "planted"   // the failing assertion that we planted
+)
+
+// InitTest is the name under which code that runs before any test is reported.
+const InitTest = "(init)"
+
+// Event is one frame of a report. Which fields are set depends on Kind.
+type Event struct {
+	Kind     EventKind `json:"kind"`
+	Test     string    `json:"test,omitempty"` // full name, subtests joined by "/"
+	By       By        `json:"by,omitempty"`
+	File     string    `json:"file,omitempty"` // relative to the checkout, or absolute outside it
+	Line     int       `json:"line,omitempty"`
+	Message  string    `json:"message,omitempty"` // first 2 KiB
+	Duration int64     `json:"duration_ns,omitempty"`
+	Base     int64     `json:"base,omitempty"`
+	Names    []string  `json:"names,omitempty"`
+	Index    []int64   `json:"index,omitempty"`
+	Values   []string  `json:"values,omitempty"`
+}
+
+// EncodeEvents is the stored form of a run's events: one JSON array.
+func EncodeEvents(evs []Event) ([]byte, error) {
+	b, err := json.Marshal(evs)
+	if err != nil {
+		return nil, fmt.Errorf("encode events: %w", err)
+	}
+	return b, nil
+}
+
+// DecodeEvents reads what [EncodeEvents] wrote.
+func DecodeEvents(b []byte) ([]Event, error) {
+	var evs []Event
+	if err := json.Unmarshal(b, &evs); err != nil {
+		return nil, fmt.Errorf("events: %w", err)
+	}
+	return evs, nil
+}
+
+// Outcome is how one test ended in one run.
+type Outcome string
+
+// The outcomes of a test.
+const (
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped"
+	NotRun  Outcome = "not_run" // no end event: not selected, or the process left first
+)
+
+// Outcome of the named test in this run.
+func (r Run) Outcome(test string) Outcome {
+	out := NotRun
+	for _, e := range r.events {
+		if e.Test != test {
+			continue
+		}
+		switch e.Kind {
+		case EventPass:
+			out = Passed
+		case EventFailed:
+			out = Failed
+		case EventSkip:
+			out = Skipped
+		}
+	}
+	return out
+}
+
+// Failures are the fail events of leaf tests, in order.
+func (r Run) Failures() []Event {
+	var out []Event
+	for _, e := range r.events {
+		if e.Kind == EventFail {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Reached lists the ids of the symbols that the named test executed, with what
+// ran before any test; sorted, without duplicates. Empty unless the run recorded
+// reach.
+func (r Run) Reached(test string) []string {
+	names := map[int64]string{}
+	for _, e := range r.events {
+		if e.Kind == EventSymbols {
+			for i, n := range e.Names {
+				names[e.Base+int64(i)] = n
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, e := range r.events {
+		if e.Kind != EventReach || (e.Test != InitTest && !covers(test, e.Test)) {
+			continue
+		}
+		for _, i := range e.Index {
+			if n, ok := names[i]; ok {
+				seen[n] = true
+			}
+		}
+	}
+	return sortedKeys(seen)
+}
+
+// covers tells whether code reported under name runs when test is selected:
+// the test itself, its parents, and its subtests.
+func covers(test, name string) bool {
+	return name == test || hasParent(test, name) || hasParent(name, test)
+}
+
+func hasParent(test, parent string) bool {
+	return len(test) > len(parent) && test[:len(parent)] == parent && test[len(parent)] == '/'
+}

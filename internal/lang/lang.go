@@ -1,0 +1,188 @@
+// Package lang is the seam between the prove job and the languages: what a
+// driver must tell about a checkout, and how it runs one test against one
+// sabotaged copy.
+//
+// A driver translates; it decides nothing. It reports symbols, tests, calls and
+// entry points ([Scan]), builds one [Suite] a unit of tests with every probe
+// switchable, and runs it in fresh processes, each giving an [evidence.Run].
+// Ranking, budgets, verdicts and words belong to the packages above.
+package lang
+
+import (
+	"context"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/sandbox"
+)
+
+// Driver is one language.
+type Driver interface {
+	// Language is the stored name: go, python, javascript, java.
+	Language() string
+	// Detect lists the projects below root (an absolute path of a checkout or of
+	// a working copy) by their manifests, without running anything.
+	Detect(root string) ([]Project, error)
+	// Scan parses a project. Files that do not parse are Problems, not errors.
+	// An error with kind unmeasured and a Category as its code means that the
+	// project cannot be loaded at all.
+	Scan(ctx context.Context, w Workspace, p Project) (*Scan, error)
+	// Build makes the suite of one unit. Its error has kind unmeasured and a
+	// Category as its code. The scan is the one of the same project.
+	Build(ctx context.Context, w Workspace, s *Scan, unit string) (Suite, error)
+}
+
+// Workspace is where a driver works: a sealed checkout and the walls around it.
+type Workspace struct {
+	Root    string        // absolute path of the checkout; never written to
+	Tree    evidence.Tree // what is checked out
+	Cache   string        // absolute path of a directory for the driver's builds, kept between invocations
+	Hidden  []string      // directories that judged code must not see
+	Min     evidence.Level
+	Max     evidence.Level
+	Network sandbox.Network
+	Env     []string // allow-listed environment for the project's tests, as KEY=VALUE
+	// Record receives every run that is evidence, with its output, before the
+	// driver uses what it shows.
+	Record func(evidence.Run, sandbox.Output) error
+}
+
+// Project is one module or package that is built as a whole.
+type Project struct {
+	Language string
+	Dir      string // relative to the checkout, "." for its root; slash-separated
+	Name     string // module path
+	Manifest string // relative path of the manifest
+	Runner   string // go test
+}
+
+// Scan is what a driver knows about a project without running its tests.
+type Scan struct {
+	Project     Project
+	Toolchain   string // "go1.26.8 linux/amd64"
+	Driver      string // name and version of the driver: changes when its probes do
+	Locks       evidence.Digest
+	Units       []Unit
+	Symbols     []Symbol
+	Tests       []Test
+	Calls       []Call
+	EntryPoints []EntryPoint
+	Problems    []Problem
+}
+
+// Unit is what one suite is built from: a Go package with its tests.
+type Unit struct {
+	ID    string // import path
+	Dir   string // relative to the checkout
+	Files []string
+	Tests int             // test functions, examples and fuzz targets
+	Data  evidence.Digest // of files beside the sources that tests can read
+}
+
+// Symbol is a behaviour that can be proven: a function or method with a body,
+// or test code, which is listed so that its changes are seen.
+type Symbol struct {
+	ID         string // SCIP-style, stable across machines
+	Name       string // for people: semver.Version.Compare
+	Kind       string // function, method, test, closure holder …
+	Unit       string
+	File       string // relative to the checkout
+	Line       int
+	EndLine    int
+	Digest     evidence.Digest // of its normalised tokens and of the declarations (constants, variables, types) that it uses
+	Exported   bool
+	TestCode   bool
+	Generated  bool
+	Statements int
+	Excluded   string // why it is never a target; empty for targets
+}
+
+// Test is a test function; subtests are found by running.
+type Test struct {
+	Name string // TestCompare
+	Kind string // test, example, fuzz
+	Unit string
+	File string
+	Line int
+	// Symbol is the id of the test's own function in Symbols.
+	Symbol string
+}
+
+// Call is a static edge between two symbols.
+type Call struct{ From, To string }
+
+// EntryPoint is a place where the outside reaches the code.
+type EntryPoint struct {
+	Kind   string // exported_api, http_route, cli_command
+	Name   string // GET /refunds
+	Symbol string
+	File   string
+	Line   int
+}
+
+// Problem is a file or declaration that could not be used.
+type Problem struct {
+	File   string
+	Line   int
+	Reason string
+}
+
+// The categories of needs_setup; they are the codes of the errors that a driver
+// returns from Scan, Build and Baseline.
+const (
+	DependencyMissing fault.Code = "dependency_missing"
+	ToolMissing       fault.Code = "tool_missing"
+	BuildFailed       fault.Code = "build_failed"
+	DatabaseOrNetwork fault.Code = "database_or_network"
+	Configuration     fault.Code = "configuration"
+	TimedOut          fault.Code = "timeout"
+	Permission        fault.Code = "permission"
+	UnsupportedRunner fault.Code = "unsupported_runner"
+	NoTests           fault.Code = "no_tests"
+)
+
+// Suite is one unit's tests, compiled or loaded once with every probe
+// switchable. Every call of Run is a fresh process. A suite may be used by
+// several goroutines.
+type Suite interface {
+	Unit() string
+	// Probes lists the probes of a symbol, best first. Values of result probes
+	// are chosen against what the given baselines saw; without any the choice is
+	// by type alone. all adds the kinds after the first.
+	Probes(symbol string, seen []evidence.Run, all bool) []Probe
+	// Run executes tests once. The run was recorded (Workspace.Record) when it
+	// returns. An error means that no run could be made, not that it was red.
+	Run(ctx context.Context, r Request) (evidence.Run, error)
+	// Plain is the same suite with the probe written into the source: no switch,
+	// no other probe. Close it after use.
+	Plain(ctx context.Context, p Probe) (Suite, error)
+	// Close ends the processes and removes the temporary files of the suite.
+	Close() error
+}
+
+// Probe is a sabotage that a suite can switch on.
+type Probe struct {
+	evidence.Probe
+	Switch int64 // the driver's own number; 0 in a plain suite
+	// AtInit says that the symbol runs before the tests start: the switch is on
+	// from the start of the process.
+	AtInit bool
+	Column int
+}
+
+// Request is one run of a suite.
+type Request struct {
+	Purpose evidence.Purpose
+	Tests   []string // full names; empty: all. A parent selects its subtests
+	Probe   *Probe   // switched on; nil for the original
+	Plant   string   // plant a failing assertion in this test
+	Shuffle int64    // seed; 0: in order
+	// Observe records reach per test, sites and values seen. Only for baselines.
+	Observe bool
+	// FailFast stops after the first failing test.
+	FailFast bool
+	// Differ, with a probe on, records whether original and changed value ever
+	// differed.
+	Differ bool
+	Limits evidence.Limits
+}
