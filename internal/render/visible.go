@@ -51,7 +51,7 @@ func Line(s string) string {
 // controls, format characters (bidi marks and overrides, zero width, tags),
 // line and paragraph separators.
 func hidden(r rune) bool {
-	if r == '\t' || r == '\n' {
+	if r == '\t' || r == '\n' || r >= ' ' && r < 0x7f {
 		return false
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
