@@ -189,6 +189,14 @@ type Suite struct {
 	Packages int        `json:"packages"`
 }
 
+// Test says where a test is. Names repeat between packages.
+type Test struct {
+	Name    string `json:"name"` // full: TestRound/half_up
+	Package string `json:"package"`
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+}
+
 // TestNote is a test with what is wrong with it.
 type TestNote struct {
 	Test    string `json:"test"`
@@ -244,6 +252,7 @@ type Start struct {
 	Suite        Suite          `json:"suite"`
 	Symbols      []Symbol       `json:"symbols"`
 	Packages     []Package      `json:"packages"`
+	Tests        []Test         `json:"tests"` // that reached or noticed something
 	Gaps         []Gap          `json:"gaps"`
 	Unmeasured   []Unmeasured   `json:"unmeasured"`
 	Excluded     []Excluded     `json:"excluded"`
