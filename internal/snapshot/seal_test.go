@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 )
 
 func TestSealTakesTheWorkingCopyAsItIs(t *testing.T) {
