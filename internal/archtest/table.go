@@ -63,11 +63,15 @@ var face = []string{"internal/app", "internal/view", "internal/render", "interna
 // Table is the whole architecture. Rows of packages that are planned and do not
 // exist yet are allowed; a package without a row is not.
 var Table = []Row{
-	{Path: "cmd/proveto", Floor: Wiring, Why: "main: wires the packages and exits",
-		May: map[Power]string{Exits: "the only place that ends the process"}},
+	{
+		Path: "cmd/proveto", Floor: Wiring, Why: "main: wires the packages and exits",
+		May: map[Power]string{Exits: "the only place that ends the process"},
+	},
 
-	{Path: "internal/cli", Floor: Faces, Why: "command line", Only: face,
-		May: map[Power]string{StartsProcesses: "the browser of --open"}},
+	{
+		Path: "internal/cli", Floor: Faces, Why: "command line", Only: face,
+		May: map[Power]string{StartsProcesses: "the browser of --open"},
+	},
 	{Path: "internal/httpd", Floor: Faces, Why: "pages and JSON API", Only: face},
 	{Path: "internal/mcpd", Floor: Faces, Why: "MCP over stdio and HTTP", Only: face},
 
@@ -85,11 +89,15 @@ var Table = []Row{
 	{Path: "internal/grade", Floor: Rules, Why: "grader protocol"},
 
 	{Path: "internal/lang", Floor: Translators, Why: "the seam between the prove job and the languages"},
-	{Path: "internal/lang/golang", Floor: Translators, Why: "the Go driver",
-		Along: []string{"internal/lang", "internal/lang/golang/source", "internal/lang/golang/mutate", "internal/lang/golang/controller"}},
-	{Path: "internal/lang/golang/source", Floor: Translators, Why: "loads and scans Go packages",
+	{
+		Path: "internal/lang/golang", Floor: Translators, Why: "the Go driver",
+		Along: []string{"internal/lang", "internal/lang/golang/source", "internal/lang/golang/mutate", "internal/lang/golang/controller"},
+	},
+	{
+		Path: "internal/lang/golang/source", Floor: Translators, Why: "loads and scans Go packages",
 		Along: []string{"internal/lang", "internal/lang/golang/mutate"},
-		May:   map[Power]string{StartsProcesses: "its helper runs inside the sandbox, and go/packages starts go list there"}},
+		May:   map[Power]string{StartsProcesses: "its helper runs inside the sandbox, and go/packages starts go list there"},
+	},
 	{Path: "internal/lang/golang/mutate", Floor: Translators, Why: "writes probes into Go source", Only: []string{"internal/evidence", "internal/fault"}},
 	{Path: "internal/lang/golang/controller", Floor: Translators, Why: "our code inside package testing", Only: []string{"internal/evidence", "internal/fault"}},
 	{Path: "internal/lang/python", Floor: Translators, Why: "the Python driver", Along: []string{"internal/lang"}},
@@ -108,21 +116,33 @@ var Table = []Row{
 	{Path: "internal/agent/loop", Floor: Translators, Why: "our own agent for any model", Along: agentAlong, Never: credit},
 	{Path: "internal/agent/optimiser", Floor: Translators, Why: "an agent without a model", Along: agentAlong, Never: credit},
 
-	{Path: "internal/sandbox", Floor: Effects, Why: "runs one command under limits",
+	{
+		Path: "internal/sandbox", Floor: Effects, Why: "runs one command under limits",
 		May: map[Power]string{
 			StartsProcesses: "this is what it is for",
 			RecordsRuns:     "a run is made where the process was seen to end",
-		}},
-	{Path: "internal/snapshot", Floor: Effects, Why: "seals trees and checks them out",
-		May: map[Power]string{StartsProcesses: "git"}},
-	{Path: "internal/ledger", Floor: Effects, Why: "the append-only, hash-chained record", Along: []string{"internal/store", "internal/blob", "internal/identity"},
-		May: map[Power]string{LoadsRuns: "a stored run is read back by its digest here"}},
-	{Path: "internal/queue", Floor: Effects, Why: "jobs on River", Along: []string{"internal/store"},
-		May: map[Power]string{UsesSQLTypes: "River takes the transaction of the store"}},
-	{Path: "internal/store", Floor: Effects, Why: "the database", Along: []string{"internal/store/internal/query"},
-		May: map[Power]string{SpeaksSQL: "the only package that does", UsesSQLTypes: "the only package that opens a database"}},
-	{Path: "internal/store/internal/query", Floor: Effects, Why: "generated typed queries of the store",
-		May: map[Power]string{SpeaksSQL: "generated from the store's query files", UsesSQLTypes: "generated code names the types"}},
+		},
+	},
+	{
+		Path: "internal/snapshot", Floor: Effects, Why: "seals trees and checks them out",
+		May: map[Power]string{StartsProcesses: "git"},
+	},
+	{
+		Path: "internal/ledger", Floor: Effects, Why: "the append-only, hash-chained record", Along: []string{"internal/store", "internal/blob", "internal/identity"},
+		May: map[Power]string{LoadsRuns: "a stored run is read back by its digest here"},
+	},
+	{
+		Path: "internal/queue", Floor: Effects, Why: "jobs on River", Along: []string{"internal/store"},
+		May: map[Power]string{UsesSQLTypes: "River takes the transaction of the store"},
+	},
+	{
+		Path: "internal/store", Floor: Effects, Why: "the database", Along: []string{"internal/store/internal/query"},
+		May: map[Power]string{SpeaksSQL: "the only package that does", UsesSQLTypes: "the only package that opens a database"},
+	},
+	{
+		Path: "internal/store/internal/query", Floor: Effects, Why: "generated typed queries of the store",
+		May: map[Power]string{SpeaksSQL: "generated from the store's query files", UsesSQLTypes: "generated code names the types"},
+	},
 	{Path: "internal/identity", Floor: Effects, Why: "keys and principals"},
 	{Path: "internal/blob", Floor: Effects, Why: "content-addressed files"},
 
@@ -132,8 +152,10 @@ var Table = []Row{
 
 	{Path: "internal/archtest", Floor: Tools, Why: "the architecture as data", Only: []string{}},
 	{Path: "attacks", Floor: Tools, Why: "ways to cheat a check, with what must happen", Only: []string{}},
-	{Path: "attacks/try", Floor: Tools, Why: "lays out one attack for a look by hand", Along: []string{"attacks"}, Only: []string{},
-		May: map[Power]string{StartsProcesses: "git and the product's binary, asked for by hand", Exits: "a command of its own"}},
+	{
+		Path: "attacks/try", Floor: Tools, Why: "lays out one attack for a look by hand", Along: []string{"attacks"}, Only: []string{},
+		May: map[Power]string{StartsProcesses: "git and the product's binary, asked for by hand", Exits: "a command of its own"},
+	},
 	{Path: "bench/paired", Floor: Tools, Why: "two commands measured in turn", Only: []string{}, May: benchmark},
 	{Path: "bench/groundtruth", Floor: Tools, Why: "what the whole suite can kill, found the slow way", Only: []string{}, May: benchmark},
 	{Path: "bench/gremlins", Floor: Tools, Why: "the verdicts of another tool", Only: []string{}, May: benchmark},
