@@ -99,7 +99,7 @@ var Table = []Row{
 		May:   map[Power]string{StartsProcesses: "its helper runs inside the sandbox, and go/packages starts go list there"},
 	},
 	{Path: "internal/lang/golang/mutate", Floor: Translators, Why: "writes probes into Go source", Only: []string{"internal/evidence", "internal/fault"}},
-	{Path: "internal/lang/golang/controller", Floor: Translators, Why: "our code inside package testing", Only: []string{"internal/evidence", "internal/fault"}},
+	{Path: "internal/lang/golang/controller", Floor: Translators, Why: "our code inside package testing", Along: []string{"internal/lang"}, Only: []string{"internal/evidence", "internal/fault"}},
 	{Path: "internal/lang/python", Floor: Translators, Why: "the Python driver", Along: []string{"internal/lang"}},
 	{Path: "internal/lang/javascript", Floor: Translators, Why: "the JavaScript and TypeScript driver", Along: []string{"internal/lang"}},
 	{Path: "internal/lang/java", Floor: Translators, Why: "the Java driver", Along: []string{"internal/lang"}},
@@ -121,6 +121,7 @@ var Table = []Row{
 		May: map[Power]string{
 			StartsProcesses: "this is what it is for",
 			RecordsRuns:     "a run is made where the process was seen to end",
+			Exits:           "its supervisor is a process of its own, started from our executable",
 		},
 	},
 	{
@@ -142,6 +143,10 @@ var Table = []Row{
 	{
 		Path: "internal/store/internal/query", Floor: Effects, Why: "generated typed queries of the store",
 		May: map[Power]string{SpeaksSQL: "generated from the store's query files", UsesSQLTypes: "generated code names the types"},
+	},
+	{
+		Path: "internal/store/storetest", Floor: Effects, Why: "databases for tests", Along: []string{"internal/store"},
+		May: map[Power]string{StartsProcesses: "a private PostgreSQL for the tests", UsesSQLTypes: "makes the databases that a test opens"},
 	},
 	{Path: "internal/identity", Floor: Effects, Why: "keys and principals"},
 	{Path: "internal/blob", Floor: Effects, Why: "content-addressed files"},
