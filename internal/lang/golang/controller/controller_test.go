@@ -220,47 +220,58 @@ func (r report) lines() string {
 	return b.String()
 }
 
-// Each directory of the archive is a package of tests with a file want.txt: the
-// exact events, then exit code and state of the report. Arguments and
-// instructions are in its first lines, when there are any.
+// Each directory of the archive is a package of tests with a file want.txt.
 func TestReport(t *testing.T) {
 	dir, ar := unpack(t, "testdata/report.txtar")
 	bin := compile(t, dir)
 	for _, f := range ar.Files {
-		pkg, ok := strings.CutSuffix(f.Name, "/want.txt")
-		if !ok {
-			continue
+		if pkg, ok := strings.CutSuffix(f.Name, "/want.txt"); ok {
+			t.Run(pkg, func(t *testing.T) { compare(t, dir, bin, pkg, string(f.Data)) })
 		}
-		t.Run(pkg, func(t *testing.T) {
-			var in Instructions
-			args, sorted := []string{"-test.parallel=1"}, false
-			want := string(f.Data)
-			for {
-				line, rest, _ := strings.Cut(want, "\n")
-				if a, ok := strings.CutPrefix(line, "args: "); ok {
-					args = append(args, strings.Fields(a)...)
-				} else if j, ok := strings.CutPrefix(line, "instructions: "); ok {
-					if err := json.Unmarshal([]byte(j), &in); err != nil {
-						t.Fatal(err)
-					}
-				} else if strings.HasPrefix(line, "sorted: ") {
-					sorted = true
-				} else {
-					break
-				}
-				want = rest
+	}
+}
+
+// The archive is one instrumented package and the reports of several runs.
+func TestReachValuesAndProbes(t *testing.T) {
+	dir, ar := unpack(t, "testdata/observe.txtar")
+	bin := compile(t, dir)
+	for _, f := range ar.Files {
+		if name, ok := strings.CutSuffix(f.Name, ".want"); ok {
+			t.Run(name, func(t *testing.T) { compare(t, dir, bin, "calc", string(f.Data)) })
+		}
+	}
+}
+
+// compare runs the tests of a package. want has the exact events, then exit code
+// and state of the report; its first lines may give arguments and instructions.
+func compare(t *testing.T, dir, bin, pkg, want string) {
+	t.Helper()
+	var in Instructions
+	args, sorted := []string{"-test.parallel=1"}, false
+	for {
+		line, rest, _ := strings.Cut(want, "\n")
+		if a, ok := strings.CutPrefix(line, "args: "); ok {
+			args = append(args, strings.Fields(a)...)
+		} else if j, ok := strings.CutPrefix(line, "instructions: "); ok {
+			if err := json.Unmarshal([]byte(j), &in); err != nil {
+				t.Fatal(err)
 			}
-			got := judge(t, filepath.Join(dir, pkg), filepath.Join(bin, pkg+".test"), in, args...)
-			lines := got.lines()
-			if sorted {
-				ls := strings.SplitAfter(lines, "\n")
-				slices.Sort(ls)
-				lines = strings.Join(ls, "")
-			}
-			if d := cmp.Diff(want, lines); d != "" {
-				t.Errorf("report of %s (-want +got):\n%s\noutput:\n%s", pkg, d, got.out)
-			}
-		})
+		} else if strings.HasPrefix(line, "sorted: ") {
+			sorted = true
+		} else {
+			break
+		}
+		want = rest
+	}
+	got := judge(t, filepath.Join(dir, pkg), filepath.Join(bin, pkg+".test"), in, args...)
+	lines := got.lines()
+	if sorted {
+		ls := strings.SplitAfter(lines, "\n")
+		slices.Sort(ls)
+		lines = strings.Join(ls, "")
+	}
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Errorf("report (-want +got):\n%s\noutput:\n%s", d, got.out)
 	}
 }
 
