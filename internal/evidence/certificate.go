@@ -102,7 +102,7 @@ func NewDiscrimination(f Facts, rs Runs) (Certificate, error) {
 	if err := greenOriginal(f.Test, rs); err != nil {
 		return Certificate{}, err
 	}
-	if err := honestRunner(rs.Planted); err != nil {
+	if err := HonestRunner(rs.Planted); err != nil {
 		return Certificate{}, err
 	}
 	kill, err := killedBy(f.Test, rs.Kill)
@@ -215,7 +215,7 @@ func sameSubject(f Facts, rs Runs) error {
 	if f.Reached[f.Symbol] != f.SymbolDigest {
 		return bad("%s was not seen to execute %s", f.Test, f.Symbol)
 	}
-	for _, id := range rs.Baselines[0].Reached(f.Test) {
+	for _, id := range rs.Baselines[0].Reach().Of(f.Test) {
 		if f.Reached[id] == "" {
 			return bad("%s executed %s, whose digest is missing", f.Test, id)
 		}
@@ -295,9 +295,10 @@ func greenOriginal(test string, rs Runs) error {
 	return nil
 }
 
-// honestRunner checks that a planted failing assertion came out red: in the
-// events and in the exit code.
-func honestRunner(r Run) error {
+// HonestRunner checks that a planted failing assertion came out red: in the
+// events and in the exit code. Otherwise the runner is blind and nothing that it
+// reports is credited.
+func HonestRunner(r Run) error {
 	rec := r.rec
 	if rec.Report == ReportTampered {
 		return fault.New(fault.Unmeasured, CodeTampered, "the report of the planted run was tampered with")

@@ -113,10 +113,15 @@ func (r Run) Failures() []Event {
 	return out
 }
 
-// Reached lists the ids of the symbols that the named test executed, with what
-// ran before any test; sorted, without duplicates. Empty unless the run recorded
+// Reach is what the tests of one run executed; see [Run.Reach].
+type Reach struct {
+	byTest map[string]map[string]bool // name as reported → symbol ids
+	init   map[string]bool
+}
+
+// Reach indexes the run's reach events. It is empty unless the run recorded
 // reach.
-func (r Run) Reached(test string) []string {
+func (r Run) Reach() Reach {
 	names := map[int64]string{}
 	for _, e := range r.events {
 		if e.Kind == EventSymbols {
@@ -125,19 +130,50 @@ func (r Run) Reached(test string) []string {
 			}
 		}
 	}
-	seen := map[string]bool{}
+	out := Reach{byTest: map[string]map[string]bool{}, init: map[string]bool{}}
 	for _, e := range r.events {
-		if e.Kind != EventReach || (e.Test != InitTest && !covers(test, e.Test)) {
+		if e.Kind != EventReach {
 			continue
+		}
+		set := out.init
+		if e.Test != InitTest {
+			if set = out.byTest[e.Test]; set == nil {
+				set = map[string]bool{}
+				out.byTest[e.Test] = set
+			}
 		}
 		for _, i := range e.Index {
 			if n, ok := names[i]; ok {
+				set[n] = true
+			}
+		}
+	}
+	return out
+}
+
+// Of lists the ids of the symbols that run when the named test is selected: by
+// the test itself, its parents and its subtests, and before any test. Sorted,
+// without duplicates.
+func (r Reach) Of(test string) []string {
+	seen := map[string]bool{}
+	for n := range r.init {
+		seen[n] = true
+	}
+	for name, set := range r.byTest {
+		if covers(test, name) {
+			for n := range set {
 				seen[n] = true
 			}
 		}
 	}
 	return sortedKeys(seen)
 }
+
+// Init lists the ids of the symbols that run before any test; sorted.
+func (r Reach) Init() []string { return sortedKeys(r.init) }
+
+// By lists the ids that were reported under exactly this name; sorted.
+func (r Reach) By(test string) []string { return sortedKeys(r.byTest[test]) }
 
 // covers tells whether code reported under name runs when test is selected:
 // the test itself, its parents, and its subtests.

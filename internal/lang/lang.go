@@ -177,6 +177,9 @@ type Request struct {
 	Probe   *Probe   // switched on; nil for the original
 	Plant   string   // plant a failing assertion in this test
 	Shuffle int64    // seed; 0: in order
+	// OtherEnv runs in a second environment: another user name, home, host name,
+	// time zone and CI variables. Code that behaves by them is found out.
+	OtherEnv bool
 	// Observe records reach per test, sites and values seen. Only for baselines.
 	Observe bool
 	// FailFast stops after the first failing test.

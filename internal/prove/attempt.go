@@ -1,0 +1,338 @@
+package prove
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/lang"
+)
+
+// The adaptive limit of a run: so many times the tests' own time, and a floor
+// for starting the process. The wall limit is a backstop for sleepers.
+const (
+	LimitFactor = 10
+	LimitFloor  = 2 * time.Second
+)
+
+// fewTests is how many of the likeliest tests are tried on a probe before all
+// that reach the target are.
+const fewTests = 4
+
+// Options say how far an attempt goes.
+type Options struct {
+	// Score tries every probe of every kind; otherwise an attempt stops at the
+	// first certified kill of a result probe.
+	Score bool
+	// Tests restricts the tests that may vouch; empty: all that reach the target.
+	Tests []string
+	// Probe restricts the probes to those it accepts; nil: all.
+	Probe func(lang.Probe) bool
+	// Waived tells which probes a person signed away, with the reason.
+	Waived func(evidence.Digest) (string, bool)
+	// First names a probe (by operator and summary) and a test to try before the
+	// others: those of a certificate that lapsed.
+	First *evidence.Facts
+}
+
+// Outcome is what an attempt found. Certificates are those that Measurement
+// names.
+type Outcome struct {
+	Measurement  evidence.Measurement
+	Certificates []evidence.Certificate
+}
+
+// Attempt measures one target. A red test is a result, not an error; an error
+// means that no run could be made or that ctx ended, and leaves nothing behind.
+func (u *Unit) Attempt(ctx context.Context, symbol string, o Options) (Outcome, error) {
+	s, ok := u.Today.Symbol(symbol)
+	if !ok {
+		return Outcome{}, fault.New(fault.NotFound, "not_found", "no symbol %s in this tree", symbol)
+	}
+	tests := u.candidates(symbol, o)
+	a := &attempt{unit: u, symbol: s, options: o, tests: tests, target: u.target(s, tests)}
+	if len(tests) == 0 {
+		return a.outcome(string(evidence.NoCoverage), "no test reaches it")
+	}
+	probes := u.Suite.Probes(symbol, u.Baselines[:], o.Score || o.Probe != nil)
+	if o.Probe != nil {
+		probes = slices.DeleteFunc(slices.Clone(probes), func(p lang.Probe) bool { return !o.Probe(p) })
+	}
+	for _, p := range a.ordered(probes) {
+		if err := a.try(ctx, p); err != nil {
+			return Outcome{}, err
+		}
+		if a.proven && !o.Score && o.Probe == nil {
+			break
+		}
+	}
+	if len(a.trials) == 0 {
+		return a.outcome("no_probe", "nothing in it can be changed by a probe of this version")
+	}
+	return a.outcome("", "")
+}
+
+// candidates are the tests that may vouch for a symbol, likeliest and fastest
+// first.
+func (u *Unit) candidates(symbol string, o Options) []string {
+	tests := u.Reaching(symbol)
+	if len(o.Tests) > 0 {
+		tests = slices.DeleteFunc(slices.Clone(tests), func(t string) bool { return !slices.Contains(o.Tests, t) && !slices.Contains(o.Tests, topLevel(t)) })
+	}
+	if o.First != nil && slices.Contains(tests, o.First.Test) {
+		rest := slices.DeleteFunc(slices.Clone(tests), func(t string) bool { return t == o.First.Test })
+		tests = append([]string{o.First.Test}, rest...)
+	}
+	return tests
+}
+
+func (u *Unit) target(s lang.Symbol, tests []string) evidence.Target {
+	var reached []string
+	for _, t := range tests {
+		reached = append(reached, u.Executed(t)...)
+	}
+	reached = union(reached, nil)
+	return evidence.Target{
+		Language: u.Today.Scan.Project.Language, Project: u.Today.Scan.Project.Dir, Unit: u.ID,
+		Symbol: s.ID, SymbolDigest: s.Digest, Tests: nonNil(tests), Reached: nonNil(reached), Inputs: u.Today.Inputs(s.ID, u.ID, reached),
+	}
+}
+
+func nonNil(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// attempt is the state of one [Unit.Attempt].
+type attempt struct {
+	unit    *Unit
+	symbol  lang.Symbol
+	options Options
+	tests   []string
+	target  evidence.Target
+	trials  []evidence.Trial
+	certs   []evidence.Certificate
+	proven  bool
+}
+
+func (a *attempt) outcome(reason, detail string) (Outcome, error) {
+	m, err := evidence.NewMeasurement(a.target, a.unit.Tree, a.trials, reason, detail)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Measurement: m, Certificates: a.certs}, nil
+}
+
+// ordered puts the probe of a lapsed certificate first.
+func (a *attempt) ordered(probes []lang.Probe) []lang.Probe {
+	f := a.options.First
+	if f == nil {
+		return probes
+	}
+	known := func(p lang.Probe) bool { return p.Operator == f.Probe.Operator && p.Summary == f.Probe.Summary }
+	out := slices.Clone(probes)
+	slices.SortStableFunc(out, func(x, y lang.Probe) int {
+		switch {
+		case known(x) && !known(y):
+			return -1
+		case known(y) && !known(x):
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+// try makes one trial: nominate with all reaching tests, then convict in fresh
+// processes.
+func (a *attempt) try(ctx context.Context, p lang.Probe) error {
+	if o := a.options; o.Waived != nil {
+		if why, ok := o.Waived(p.Digest()); ok {
+			a.trials = append(a.trials, evidence.Trial{Probe: p.Probe, Reason: string(evidence.Waived), Note: why})
+			return nil
+		}
+	}
+	r, err := a.nominate(ctx, p)
+	if err != nil {
+		return err
+	}
+	tr := evidence.Trial{Probe: p.Probe, Run: r}
+	switch j := evidence.Judge(r); j.Status {
+	case evidence.Killed:
+		c, err := a.convict(ctx, p, j.Failure.Test)
+		switch {
+		case err == nil:
+			tr.Certificate = c.Digest()
+			a.certs = append(a.certs, c)
+			a.proven = a.proven || p.Kind == evidence.ProbeResult
+		case credible(err):
+			tr.Reason = string(fault.From(err).Code)
+		default:
+			return err
+		}
+	case evidence.TimedOut:
+		// Alone, so that a busy machine is not taken for an endless loop.
+		if tr.Confirmed, err = a.unit.run(ctx, lang.Request{Purpose: evidence.PurposeProbe, Probe: &p, Tests: r.Record().Tests, FailFast: true}, a.unit.limits(a.tests)); err != nil {
+			return err
+		}
+	case evidence.Survived:
+		tr.Note, tr.Values = infection(r)
+	}
+	a.trials = append(a.trials, tr)
+	return nil
+}
+
+// nominate looks for a test that fails on the probe: the likeliest few first,
+// then all that reach the target.
+func (a *attempt) nominate(ctx context.Context, p lang.Probe) (evidence.Run, error) {
+	req := lang.Request{Purpose: evidence.PurposeProbe, Probe: &p, FailFast: true}
+	if len(a.tests) > 2*fewTests {
+		req.Tests = a.tests[:fewTests]
+		r, err := a.unit.run(ctx, req, a.unit.limits(req.Tests))
+		if err != nil || evidence.Judge(r).Status == evidence.Killed {
+			return r, err
+		}
+	}
+	req.Tests, req.Differ = a.tests, true
+	return a.unit.run(ctx, req, a.unit.limits(req.Tests))
+}
+
+// convict repeats a kill in fresh processes: the test alone on the probe, on the
+// original, on the probe again. An error that is [credible] says why the kill
+// earns no certificate.
+func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evidence.Certificate, error) {
+	u := a.unit
+	if !slices.Contains(u.Tests, test) {
+		return evidence.Certificate{}, fault.New(fault.Unmeasured, evidence.CodeFlaky, "%s cannot vouch", test)
+	}
+	own, ok := u.Today.TestSymbol(u.ID, test)
+	if !ok {
+		return evidence.Certificate{}, fault.New(fault.Unmeasured, evidence.CodeMismatch, "%s has no source of its own", test)
+	}
+	rs := evidence.Runs{Baselines: u.Baselines, Null: u.Null, Planted: u.Planted}
+	alone := lang.Request{Tests: []string{test}}
+	steps := []struct {
+		run     *evidence.Run
+		purpose evidence.Purpose
+		probe   *lang.Probe
+	}{
+		{&rs.Kill, evidence.PurposeProbe, &p},
+		{&rs.Control, evidence.PurposeControl, nil},
+		{&rs.Repeat, evidence.PurposeProbe, &p},
+	}
+	for _, s := range steps {
+		req := alone
+		req.Purpose, req.Probe = s.purpose, s.probe
+		var err error
+		if *s.run, err = u.run(ctx, req, u.limits(alone.Tests)); err != nil {
+			return evidence.Certificate{}, err
+		}
+	}
+	f := u.facts(a.symbol, p, test, own)
+	c, err := evidence.NewDiscrimination(f, rs)
+	if err != nil {
+		return evidence.Certificate{}, err
+	}
+	return u.plain.confirm(ctx, u, p, c, f, rs)
+}
+
+// facts binds a certificate to the digests of everything that can change it.
+func (u *Unit) facts(s lang.Symbol, p lang.Probe, test string, own lang.Symbol) evidence.Facts {
+	t := u.Today
+	reached := map[string]evidence.Digest{s.ID: s.Digest, own.ID: own.Digest}
+	for _, id := range u.Executed(test) {
+		sy, ok := t.Symbol(id)
+		if ok {
+			reached[id] = sy.Digest
+		}
+	}
+	return evidence.Facts{
+		Language: t.Scan.Project.Language, Project: t.Scan.Project.Dir, Unit: u.ID,
+		Symbol: s.ID, SymbolDigest: s.Digest, Probe: p.Probe, Test: test, TestDigest: own.Digest, Reached: reached,
+		Data: t.units[u.ID].Data, Locks: t.Scan.Locks, Toolchain: t.Scan.Toolchain, Driver: t.Scan.Driver,
+	}
+}
+
+// credible tells a verdict (the kill earns nothing) from an error of ours or an
+// end of the work.
+func credible(err error) bool {
+	var e *fault.Error
+	return errors.As(err, &e) && (e.Kind == fault.Unmeasured || e.Kind == fault.Negative)
+}
+
+// run makes one run and turns a cancelled one into an error, so that half a
+// measurement is never recorded.
+func (u *Unit) run(ctx context.Context, r lang.Request, l evidence.Limits) (evidence.Run, error) {
+	r.Limits = l
+	run, err := u.Suite.Run(ctx, r)
+	if err != nil {
+		return evidence.Run{}, err
+	}
+	if run.Record().Exit.Stopped == evidence.StopCancelled {
+		return evidence.Run{}, fault.Wrap(context.Cause(ctx), fault.Interrupted, "interrupted", "stopped")
+	}
+	return run, nil
+}
+
+// limits adapts the limits of a run to the tests' own time.
+func (u *Unit) limits(tests []string) evidence.Limits {
+	var own time.Duration
+	for _, t := range tests {
+		own += u.durations[t]
+	}
+	cpu := LimitFactor*own + LimitFloor
+	return evidence.Limits{CPU: cpu, Wall: 3*cpu + 5*time.Second, OutputBytes: 256 << 10, Processes: 512, MemoryBytes: 8 << 30}
+}
+
+// infection says of a probe that all tests survived whether it changed a value
+// at all, and which.
+func infection(r evidence.Run) (note string, values []string) {
+	for _, e := range r.Events() {
+		if e.Kind == evidence.EventDiffer {
+			return "infected_not_asserted", e.Values
+		}
+	}
+	return "not_infected", nil
+}
+
+// plainCheck confirms one certificate a unit on a build into which the probe is
+// written plainly, without a switch. If that build disagrees, the switchable
+// build shows something else than the source, and nothing of the unit counts.
+type plainCheck struct {
+	once sync.Once
+	err  error
+}
+
+// confirm returns the certificate, the unit's first one with its plain run.
+func (c *plainCheck) confirm(ctx context.Context, u *Unit, p lang.Probe, cert evidence.Certificate, f evidence.Facts, rs evidence.Runs) (evidence.Certificate, error) {
+	c.once.Do(func() {
+		var run evidence.Run
+		if run, c.err = u.runPlain(ctx, p, f.Test); c.err != nil {
+			return
+		}
+		rs.Plain = &run
+		var with evidence.Certificate
+		if with, c.err = evidence.NewDiscrimination(f, rs); c.err == nil {
+			cert = with
+		}
+	})
+	if c.err != nil {
+		return evidence.Certificate{}, c.err
+	}
+	return cert, nil
+}
+
+func (u *Unit) runPlain(ctx context.Context, p lang.Probe, test string) (evidence.Run, error) {
+	s, err := u.Suite.Plain(ctx, p)
+	if err != nil {
+		return evidence.Run{}, err
+	}
+	run, err := s.Run(ctx, lang.Request{Purpose: evidence.PurposePlain, Probe: &p, Tests: []string{test}, Limits: u.limits([]string{test})})
+	return run, errors.Join(err, s.Close())
+}

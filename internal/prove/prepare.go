@@ -1,0 +1,393 @@
+package prove
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/lang"
+)
+
+// BaselineWall bounds one baseline; a suite that needs longer is needs_setup
+// with category timeout, never a survivor.
+const BaselineWall = 5 * time.Minute
+
+// maxCulprits bounds how many tests that end the process are set aside one by
+// one before the unit is given up.
+const maxCulprits = 4
+
+// TestState is a test that cannot vouch for anything, and why.
+type TestState struct {
+	Test   string
+	Code   fault.Code // baseline_failed, flaky, order_dependent, environment_sensitive, report_incomplete
+	Detail string
+	File   string
+	Line   int
+}
+
+// Unit is a suite that was seen green on the original, with a runner that was
+// seen to report red. It is safe for use by several goroutines.
+type Unit struct {
+	ID        string
+	Suite     lang.Suite
+	Today     *Today
+	Tree      evidence.Tree
+	Baselines [2]evidence.Run
+	Null      evidence.Run
+	Planted   evidence.Run
+	Isolation evidence.Isolation
+	Tests     []string // that passed everywhere and can vouch; parents and subtests
+	Leaves    int      // of them, those without subtests
+	Skipped   []string
+	Unfit     []TestState
+
+	durations map[string]time.Duration // as in the first baseline; a parent's includes its subtests
+	reach     map[string][]string      // symbol → tests that executed it themselves, fastest first
+	executed  [2]evidence.Reach        // by the two baselines
+	plain     plainCheck
+}
+
+// Prepare runs the suite twice on the original (the second time shuffled and in
+// another environment), once with the switch on and nothing changed, and once
+// with a planted failure. Its error has kind unmeasured and says why nothing of
+// this unit can be credited.
+func Prepare(ctx context.Context, s lang.Suite, t *Today, tree evidence.Tree) (*Unit, error) {
+	u := &Unit{ID: s.Unit(), Suite: s, Today: t, Tree: tree}
+	first, chosen, err := u.firstBaseline(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u.Baselines[0] = first
+	u.Isolation = first.Record().Isolation
+	second, err := s.Run(ctx, lang.Request{
+		Purpose: evidence.PurposeBaseline, Tests: chosen, Shuffle: seed(), Observe: true, OtherEnv: true, Limits: baselineLimits(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	u.Baselines[1] = second
+	if err := ended(second, "the second, shuffled baseline"); err != nil {
+		return nil, err
+	}
+	if err := u.sortTests(ctx); err != nil {
+		return nil, err
+	}
+	if len(u.Tests) == 0 {
+		return nil, u.nothingVouches()
+	}
+	u.index()
+	if err := u.controls(ctx, chosen); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func baselineLimits() evidence.Limits {
+	return evidence.Limits{CPU: 2 * BaselineWall, Wall: BaselineWall, OutputBytes: 1 << 20, Processes: 512, MemoryBytes: 8 << 30}
+}
+
+// firstBaseline runs everything once. Tests that end the process (os.Exit, a
+// panic, a fatal error) are set aside one at a time, so that one of them does
+// not silence the rest.
+func (u *Unit) firstBaseline(ctx context.Context) (evidence.Run, []string, error) {
+	var chosen []string
+	for {
+		r, err := u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeBaseline, Tests: chosen, Observe: true, Limits: baselineLimits()})
+		if err != nil {
+			return evidence.Run{}, nil, err
+		}
+		rec := r.Record()
+		if rec.Report != evidence.ReportIncomplete || rec.Exit.Stopped != "" {
+			return r, chosen, ended(r, "the baseline")
+		}
+		culprit := unfinished(r)
+		if culprit == "" || len(u.Unfit) >= maxCulprits {
+			return evidence.Run{}, nil, ended(r, "the baseline")
+		}
+		u.Unfit = append(u.Unfit, TestState{
+			Test: culprit, Code: evidence.CodeIncomplete,
+			Detail: "it ended the test process (" + exitText(rec.Exit) + ")",
+		})
+		if chosen = u.without(); len(chosen) == 0 {
+			return evidence.Run{}, nil, fault.New(fault.Unmeasured, evidence.CodeBaselineRed, "every test of %s ends the test process", u.ID)
+		}
+	}
+}
+
+// without lists the top-level tests of the unit that did not end the process.
+func (u *Unit) without() []string {
+	bad := map[string]bool{}
+	for _, s := range u.Unfit {
+		bad[topLevel(s.Test)] = true
+	}
+	var out []string
+	for _, te := range u.Today.Scan.Tests {
+		if te.Unit == u.ID && !bad[te.Name] {
+			out = append(out, te.Name)
+		}
+	}
+	return out
+}
+
+// unfinished is the innermost test that began and did not end.
+func unfinished(r evidence.Run) string {
+	var open []string
+	for _, e := range r.Events() {
+		switch e.Kind {
+		case evidence.EventBegin:
+			open = append(open, e.Test)
+		case evidence.EventPass, evidence.EventFailed, evidence.EventSkip:
+			for i := len(open) - 1; i >= 0; i-- {
+				if open[i] == e.Test {
+					open = append(open[:i], open[i+1:]...)
+					break
+				}
+			}
+		}
+	}
+	if len(open) == 0 {
+		return ""
+	}
+	return open[len(open)-1]
+}
+
+// ended checks that a run of the original came to its end and can be believed.
+func ended(r evidence.Run, what string) error {
+	rec := r.Record()
+	switch {
+	case rec.Exit.Stopped == evidence.StopCancelled:
+		return fault.New(fault.Interrupted, "interrupted", "%s was stopped", what)
+	case rec.Exit.Stopped == evidence.StopCPU || rec.Exit.Stopped == evidence.StopWall:
+		return fault.New(fault.Unmeasured, lang.TimedOut, "%s did not end within %s", what, rec.Limits.Wall)
+	case rec.Exit.Stopped != "":
+		return fault.New(fault.Unmeasured, lang.Configuration, "%s hit our %s", what, strings.ReplaceAll(string(rec.Exit.Stopped), "_", " "))
+	case rec.Report == evidence.ReportTampered:
+		return fault.New(fault.Unmeasured, evidence.CodeTampered, "the report of %s was tampered with", what)
+	case rec.Report != evidence.ReportComplete:
+		return fault.New(fault.Unmeasured, evidence.CodeIncomplete, "%s left before the end of the suite (%s)", what, exitText(rec.Exit))
+	}
+	return nil
+}
+
+func exitText(e evidence.Exit) string {
+	if e.Signal != "" {
+		return e.Signal
+	}
+	return fmt.Sprintf("exit %d", e.Code)
+}
+
+// sortTests tells the tests that can vouch from those that cannot, and says why.
+func (u *Unit) sortTests(ctx context.Context) error {
+	first, second := u.Baselines[0], u.Baselines[1]
+	fails := map[string]evidence.Event{}
+	for _, e := range append(first.Failures(), second.Failures()...) {
+		if _, seen := fails[e.Test]; !seen {
+			fails[e.Test] = e
+		}
+	}
+	order, parents := names(first)
+	one, two := outcomes(first), outcomes(second)
+	for _, name := range order {
+		a, b := one[name], two[name]
+		st := TestState{Test: name, Detail: fails[name].Message, File: fails[name].File, Line: fails[name].Line}
+		switch {
+		case a == evidence.Passed && b == evidence.Passed:
+			u.Tests = append(u.Tests, name)
+			if !parents[name] {
+				u.Leaves++
+			}
+			continue
+		case parents[name] && fails[name].Test == "":
+			continue // it failed through a subtest, which is listed
+		case a == evidence.Skipped:
+			u.Skipped = append(u.Skipped, name)
+			continue
+		case a == evidence.Failed && b == evidence.Failed:
+			st.Code = evidence.CodeBaselineRed
+		case a == evidence.Failed:
+			st.Code = evidence.CodeFlaky
+		default:
+			code, err := u.whyDiffers(ctx, name)
+			if err != nil {
+				return err
+			}
+			st.Code = code
+		}
+		u.Unfit = append(u.Unfit, st)
+	}
+	return nil
+}
+
+// outcomes is [evidence.Run.Outcome] for all tests in one pass.
+func outcomes(r evidence.Run) map[string]evidence.Outcome {
+	out := map[string]evidence.Outcome{}
+	for _, e := range r.Events() {
+		switch e.Kind {
+		case evidence.EventPass:
+			out[e.Test] = evidence.Passed
+		case evidence.EventFailed:
+			out[e.Test] = evidence.Failed
+		case evidence.EventSkip:
+			out[e.Test] = evidence.Skipped
+		}
+	}
+	return out
+}
+
+// whyDiffers finds out why a test passed in the first baseline and not in the
+// second: the environment, the order, or chance.
+func (u *Unit) whyDiffers(ctx context.Context, test string) (fault.Code, error) {
+	alone := lang.Request{Purpose: evidence.PurposeControl, Tests: []string{test}, Limits: baselineLimits()}
+	here, err := u.Suite.Run(ctx, alone)
+	if err != nil {
+		return "", err
+	}
+	alone.OtherEnv = true
+	there, err := u.Suite.Run(ctx, alone)
+	if err != nil {
+		return "", err
+	}
+	switch a, b := here.Outcome(test), there.Outcome(test); {
+	case a == evidence.Passed && b != evidence.Passed:
+		return evidence.CodeEnvSensitive, nil
+	case a != evidence.Passed:
+		// It needs what another test leaves behind.
+		return evidence.CodeOrderDependent, nil
+	}
+	return evidence.CodeFlaky, nil
+}
+
+func (u *Unit) nothingVouches() error {
+	if len(u.Unfit) > 0 {
+		s := u.Unfit[0]
+		return fault.New(fault.Unmeasured, s.Code, "no test of %s can vouch: %s %s", u.ID, s.Test, s.Code)
+	}
+	if len(u.Skipped) > 0 {
+		return fault.New(fault.Unmeasured, evidence.CodeNoTestsRan, "every test of %s is skipped", u.ID)
+	}
+	return fault.New(fault.Unmeasured, lang.NoTests, "no test of %s ran", u.ID)
+}
+
+// controls makes the null run and the planted run, and refuses the unit when
+// either shows that its results cannot be believed.
+func (u *Unit) controls(ctx context.Context, chosen []string) error {
+	var err error
+	u.Null, err = u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeNull, Tests: chosen, Limits: u.limits(u.Tests)})
+	if err != nil {
+		return err
+	}
+	if err := ended(u.Null, "the null run (switch on, nothing changed)"); err != nil {
+		return err
+	}
+	var fit []string
+	null := outcomes(u.Null)
+	for _, name := range u.Tests {
+		if null[name] == evidence.Passed {
+			fit = append(fit, name)
+			continue
+		}
+		u.Unfit = append(u.Unfit, TestState{
+			Test: name, Code: evidence.CodeSwitchSensitive,
+			Detail: "it fails whenever a probe is switched on, also one that changes nothing",
+		})
+	}
+	if u.Tests = fit; len(fit) == 0 {
+		return u.nothingVouches()
+	}
+	u.index()
+	plant := u.fastest()
+	u.Planted, err = u.Suite.Run(ctx, lang.Request{
+		Purpose: evidence.PurposePlanted, Tests: []string{plant}, Plant: plant, Limits: u.limits([]string{plant}),
+	})
+	if err != nil {
+		return err
+	}
+	return evidence.HonestRunner(u.Planted)
+}
+
+// index turns the baselines' reach around: symbol → tests that execute it,
+// fastest first.
+func (u *Unit) index() {
+	u.durations = map[string]time.Duration{}
+	for _, e := range u.Baselines[0].Events() {
+		if e.Kind == evidence.EventPass {
+			u.durations[e.Test] = time.Duration(e.Duration)
+		}
+	}
+	u.executed = [2]evidence.Reach{u.Baselines[0].Reach(), u.Baselines[1].Reach()}
+	u.reach = map[string][]string{}
+	for _, test := range u.Tests {
+		for _, id := range union(u.executed[0].By(test), u.executed[1].By(test)) {
+			u.reach[id] = append(u.reach[id], test)
+		}
+	}
+	for _, id := range union(u.executed[0].Init(), u.executed[1].Init()) {
+		if len(u.reach[id]) == 0 {
+			// It runs before the tests: any of them may notice.
+			u.reach[id] = slices.Clone(u.Tests)
+		}
+	}
+	for _, tests := range u.reach {
+		sort.SliceStable(tests, func(i, j int) bool { return u.durations[tests[i]] < u.durations[tests[j]] })
+	}
+}
+
+// Reaching lists the tests that were measured to execute the symbol themselves,
+// fastest first; of code that only runs before the tests, all of them.
+func (u *Unit) Reaching(symbol string) []string { return u.reach[symbol] }
+
+// Executed lists the project symbols that run when the test is selected.
+func (u *Unit) Executed(test string) []string {
+	return union(u.executed[0].Of(test), u.executed[1].Of(test))
+}
+
+func (u *Unit) fastest() string {
+	best := u.Tests[0]
+	for _, t := range u.Tests {
+		if u.durations[t] < u.durations[best] {
+			best = t
+		}
+	}
+	return best
+}
+
+// names lists every test that began, in order, and which of them have subtests.
+func names(r evidence.Run) (order []string, parents map[string]bool) {
+	parents = map[string]bool{}
+	seen := map[string]bool{}
+	for _, e := range r.Events() {
+		if e.Kind != evidence.EventBegin || seen[e.Test] {
+			continue
+		}
+		seen[e.Test] = true
+		order = append(order, e.Test)
+		for p := e.Test; strings.Contains(p, "/"); {
+			p = p[:strings.LastIndexByte(p, '/')]
+			parents[p] = true
+		}
+	}
+	return order, parents
+}
+
+func union(a, b []string) []string {
+	out := append(slices.Clone(a), b...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func topLevel(test string) string { top, _, _ := strings.Cut(test, "/"); return top }
+
+func seed() int64 {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic("no randomness: " + err.Error())
+	}
+	return int64(binary.LittleEndian.Uint64(b[:])>>1) | 1
+}

@@ -1,0 +1,143 @@
+package prove
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/lang"
+)
+
+// Today is what the sealed tree holds now: every digest to which evidence can be
+// bound.
+type Today struct {
+	Scan    *lang.Scan
+	symbols map[string]lang.Symbol
+	units   map[string]lang.Unit
+	tests   map[string]lang.Test // by unit and top-level name
+	suites  map[string]evidence.Digest
+}
+
+// NewToday indexes a scan.
+func NewToday(s *lang.Scan) *Today {
+	t := &Today{
+		Scan: s, symbols: map[string]lang.Symbol{}, units: map[string]lang.Unit{},
+		tests: map[string]lang.Test{}, suites: map[string]evidence.Digest{},
+	}
+	code := map[string][]string{}
+	for _, sy := range s.Symbols {
+		t.symbols[sy.ID] = sy
+		if sy.TestCode {
+			code[sy.Unit] = append(code[sy.Unit], sy.ID+" "+string(sy.Digest))
+		}
+	}
+	for _, te := range s.Tests {
+		t.tests[te.Unit+" "+te.Name] = te
+	}
+	for _, u := range s.Units {
+		t.units[u.ID] = u
+		sort.Strings(code[u.ID])
+		t.suites[u.ID] = evidence.DigestParts(append([]string{"suite/v1", u.ID}, code[u.ID]...)...)
+	}
+	return t
+}
+
+// Symbol is the symbol with the id, if the tree still has it.
+func (t *Today) Symbol(id string) (lang.Symbol, bool) { s, ok := t.symbols[id]; return s, ok }
+
+// TestSymbol is the function of the top-level test that the full name belongs to.
+func (t *Today) TestSymbol(unit, test string) (lang.Symbol, bool) {
+	top, _, _ := strings.Cut(test, "/")
+	te, ok := t.tests[unit+" "+top]
+	if !ok {
+		return lang.Symbol{}, false
+	}
+	return t.Symbol(te.Symbol)
+}
+
+// SuiteDigest covers all test code of a unit.
+func (t *Today) SuiteDigest(unit string) evidence.Digest { return t.suites[unit] }
+
+// Cause is one reason for which a certificate is no longer live.
+type Cause struct {
+	Code string // test_missing, symbol_changed, test_changed, reached_changed, data_changed, locks_changed, toolchain_changed, driver_changed
+	Text string
+}
+
+// Lapses compares a certificate with today. No cause: it is live.
+func (t *Today) Lapses(c evidence.CertificateRecord) []Cause {
+	f := c.Facts
+	var out []Cause
+	add := func(code, format string, args ...any) {
+		out = append(out, Cause{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	switch s, ok := t.symbols[f.Symbol]; {
+	case !ok:
+		add("symbol_missing", "%s is gone", f.Symbol)
+	case s.Digest != f.SymbolDigest:
+		add("symbol_changed", "%s was edited", s.Name)
+	}
+	switch s, ok := t.TestSymbol(f.Unit, f.Test); {
+	case !ok:
+		add("test_missing", "%s is gone", f.Test)
+	case s.Digest != f.TestDigest:
+		add("test_changed", "%s was edited", s.Name)
+	}
+	for _, id := range sortedIDs(f.Reached) {
+		if id == f.Symbol {
+			continue
+		}
+		s, ok := t.symbols[id]
+		if ts, isTest := t.TestSymbol(f.Unit, f.Test); isTest && ts.ID == id {
+			continue
+		}
+		switch {
+		case !ok:
+			add("reached_changed", "%s, which %s executed, is gone", id, f.Test)
+		case s.Digest != f.Reached[id]:
+			add("reached_changed", "%s, which %s executes, was edited", s.Name, f.Test)
+		}
+	}
+	if u, ok := t.units[f.Unit]; ok && u.Data != f.Data {
+		add("data_changed", "a file beside the sources of %s changed", f.Unit)
+	}
+	if t.Scan.Locks != f.Locks {
+		add("locks_changed", "a manifest or lock file changed")
+	}
+	if t.Scan.Toolchain != f.Toolchain {
+		add("toolchain_changed", "the toolchain was %s, it is %s", f.Toolchain, t.Scan.Toolchain)
+	}
+	if t.Scan.Driver != f.Driver {
+		add("driver_changed", "the driver was %s, it is %s", f.Driver, t.Scan.Driver)
+	}
+	return out
+}
+
+// Inputs is the digest of everything that can change what is measured about a
+// symbol with the tests of a unit that were seen to execute reached.
+func (t *Today) Inputs(symbol, unit string, reached []string) evidence.Digest {
+	parts := []string{
+		"inputs/v1", symbol, string(t.symbols[symbol].Digest), unit, string(t.suites[unit]), string(t.units[unit].Data),
+		string(t.Scan.Locks), t.Scan.Toolchain, t.Scan.Driver,
+	}
+	for _, id := range reached {
+		parts = append(parts, id, string(t.symbols[id].Digest))
+	}
+	return evidence.DigestParts(parts...)
+}
+
+// Unchanged tells whether a stored measurement would be made from the same
+// inputs today, so that trying again cannot give another answer.
+func (t *Today) Unchanged(m evidence.MeasurementRecord) bool {
+	return m.Target.Inputs == t.Inputs(m.Target.Symbol, m.Target.Unit, m.Target.Reached)
+}
+
+func sortedIDs(m map[string]evidence.Digest) []string {
+	out := make([]string, 0, len(m))
+	for id := range m {
+		out = append(out, id)
+	}
+	sort.Strings(out)
+	return out
+}
