@@ -83,7 +83,11 @@ func (p *ProvetoPackage) onSlow(site int) bool {
 		return false
 	}
 	if provetoState.Load()&provetoProbing != 0 {
-		return p.target && site == proveto.site
+		if p.target && site == proveto.site {
+			proveto.fired.Store(true)
+			return true
+		}
+		return false
 	}
 	epoch := provetoEpoch.Load()
 	if atomic.LoadUint32(&p.site[site]) != epoch {
@@ -221,6 +225,7 @@ type provetoValues struct {
 	order  []int64
 	counts int64 // calls of saw
 	pair   []string
+	hidden bool // a value had parts that were not compared
 }
 
 type provetoSite struct {
@@ -251,7 +256,7 @@ func (v *provetoValues) add(site int64, values []any) {
 		return
 	}
 	for i, value := range values {
-		text := provetoRender(value, provetoMaxText)
+		text, _ := provetoRender(value, provetoMaxText)
 		proveto.mu.Lock()
 		if i < len(s.results) {
 			s.results[i].add(text)
@@ -274,7 +279,8 @@ func (d *provetoDistinct) add(text string) {
 // saw keeps the first pair that differed. Values too long to compare are taken
 // as different: they were changed, and nothing shows that they are equal.
 func (v *provetoValues) saw(original, changed any) {
-	a, b := provetoRender(original, provetoMaxCmp), provetoRender(changed, provetoMaxCmp)
+	a, part1 := provetoRender(original, provetoMaxCmp)
+	b, part2 := provetoRender(changed, provetoMaxCmp)
 	proveto.mu.Lock()
 	defer proveto.mu.Unlock()
 	v.counts++
@@ -284,6 +290,7 @@ func (v *provetoValues) saw(original, changed any) {
 		proveto.event(provetoEvent{kind: "differ", base: v.counts, values: v.pair})
 		proveto.flush()
 	}
+	v.hidden = v.hidden || part1 || part2
 }
 
 func provetoShort(s string) string {
@@ -294,7 +301,9 @@ func provetoShort(s string) string {
 }
 
 // provetoTellValues reports the values seen, in the order in which the sites
-// were first reached, or that a probe never changed anything; proveto.mu is held.
+// were first reached, and how often a probe was seen to change a value. A probe
+// that was executed without showing whether it changed anything is reported as a
+// site. proveto.mu is held.
 func provetoTellValues() {
 	v := &proveto.values
 	for _, site := range v.order {
@@ -302,27 +311,33 @@ func provetoTellValues() {
 			proveto.event(provetoEvent{kind: "value", base: site, index: []int64{int64(i)}, values: d.order})
 		}
 	}
-	if v.counts > 0 {
+	switch {
+	case !proveto.differ:
+	case v.pair != nil:
 		proveto.event(provetoEvent{kind: "differ", base: v.counts, values: v.pair})
+	case proveto.fired.Load() && (v.counts == 0 || v.hidden):
+		proveto.event(provetoEvent{kind: "sites", index: []int64{proveto.bases[proveto.pkg] + int64(proveto.site)}})
 	}
 	*v = provetoValues{}
 }
 
 // provetoRender writes a value like %#v, in at most limit bytes and a mark. It
 // calls no method of the value. Maps are shown by their length, and nothing
-// behind a lock is read: other goroutines may be writing there.
-func provetoRender(value any, limit int) string {
+// behind a lock is read: other goroutines may be writing there. partial says that
+// parts of the value were left out so.
+func provetoRender(value any, limit int) (text string, partial bool) {
 	r := provetoRenderer{limit: limit}
 	r.value(reflect.ValueOf(value), 0)
 	if len(r.b) > limit {
-		return provetoClip(string(r.b), limit) + "…"
+		return provetoClip(string(r.b), limit) + "…", r.partial
 	}
-	return string(r.b)
+	return string(r.b), r.partial
 }
 
 type provetoRenderer struct {
-	b     []byte
-	limit int
+	b       []byte
+	limit   int
+	partial bool
 }
 
 func (r *provetoRenderer) value(v reflect.Value, depth int) {
@@ -335,7 +350,7 @@ func (r *provetoRenderer) value(v reflect.Value, depth int) {
 	}
 	t := v.Type()
 	if depth > provetoMaxDepth {
-		r.b = append(append(r.b, t.String()...), "{…}"...)
+		r.hide(t, "{…}")
 		return
 	}
 	switch v.Kind() {
@@ -370,15 +385,21 @@ func (r *provetoRenderer) value(v reflect.Value, depth int) {
 			r.b = append(r.b, "nil"...)
 			return
 		}
-		r.b = append(append(r.b, t.String()...), "{len "...)
+		r.hide(t, "{len ")
 		r.b = append(strconv.AppendInt(r.b, int64(v.Len()), 10), '}')
 	default: // func, chan, unsafe pointer
 		if v.IsZero() {
 			r.b = append(r.b, "nil"...)
 			return
 		}
-		r.b = append(append(r.b, t.String()...), "(…)"...)
+		r.hide(t, "(…)")
 	}
+}
+
+// hide writes a type in the place of a value.
+func (r *provetoRenderer) hide(t reflect.Type, mark string) {
+	r.partial = true
+	r.b = append(append(r.b, t.String()...), mark...)
 }
 
 func (r *provetoRenderer) pointer(v reflect.Value, depth int) {
@@ -388,7 +409,7 @@ func (r *provetoRenderer) pointer(v reflect.Value, depth int) {
 	}
 	r.b = append(r.b, '&')
 	if provetoGuarded(v.Type().Elem()) {
-		r.b = append(append(r.b, v.Type().Elem().String()...), "{…}"...)
+		r.hide(v.Type().Elem(), "{…}")
 		return
 	}
 	r.value(v.Elem(), depth+1)

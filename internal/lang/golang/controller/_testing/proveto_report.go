@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unicode/utf8"
 )
@@ -35,6 +36,7 @@ type provetoReport struct {
 	example *common
 	initial provetoSeen
 	values  provetoValues
+	fired   atomic.Bool // the switched probe was executed
 }
 
 const (
