@@ -19,6 +19,7 @@ import (
 // loading it says what is wrong.
 func (d *Driver) Detect(root string) ([]lang.Project, error) {
 	var out []lang.Project
+	tests := map[string]int{} // by directory
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -28,6 +29,9 @@ func (d *Driver) Detect(root string) ([]lang.Project, error) {
 				return filepath.SkipDir
 			}
 			return nil
+		}
+		if strings.HasSuffix(e.Name(), "_test.go") {
+			tests[filepath.Dir(path)]++
 		}
 		if e.Name() != "go.mod" || !e.Type().IsRegular() {
 			return nil
@@ -49,6 +53,19 @@ func (d *Driver) Detect(root string) ([]lang.Project, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("detect Go modules: %w", err)
+	}
+	for dir, n := range tests {
+		// A directory belongs to the innermost module above it.
+		best := -1
+		for i := range out {
+			mod := filepath.Join(root, filepath.FromSlash(out[i].Dir))
+			if within(mod, dir) && (best < 0 || len(out[i].Dir) > len(out[best].Dir) || out[best].Dir == ".") {
+				best = i
+			}
+		}
+		if best >= 0 {
+			out[best].TestFiles += n
+		}
 	}
 	slices.SortFunc(out, func(a, b lang.Project) int { return strings.Compare(a.Dir, b.Dir) })
 	return out, nil
