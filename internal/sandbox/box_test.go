@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -60,4 +61,22 @@ func TestBoxRunsCommandsAndRecordsThem(t *testing.T) {
 			t.Errorf("output = %q", out)
 		}
 	})
+}
+
+// self runs a helper of the test binary in the box.
+func self(t *testing.T, b *Box, change func(*Command), args ...string) (evidence.Run, string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Command{Purpose: evidence.PurposeTool, Argv: append([]string{exe}, args...), Root: "/"}
+	if change != nil {
+		change(&c)
+	}
+	run, out, err := b.Run(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Run(%q): %v", args, err)
+	}
+	return run, strings.TrimSpace(string(out.Stdout) + string(out.Stderr))
 }
