@@ -51,9 +51,7 @@ func sh(t *testing.T, b *Box, script string, change ...func(*Command)) (evidence
 func TestBoxRunsCommandsAndRecordsThem(t *testing.T) {
 	each(t, func(t *testing.T, level evidence.Level) {
 		b := open(t, level, Spec{Env: []string{"A=1"}})
-		t.Logf("isolation %+v notes %v", b.Isolation(), b.notes)
 		run, out := sh(t, b, "echo hello $A; echo oops >&2; exit 7")
-		t.Logf("%s", run.Body())
 		if r := run.Record(); r.Exit.Code != 7 || r.Exit.Signal != "" || r.Exit.Stopped != "" {
 			t.Errorf("exit = %+v, want code 7", r.Exit)
 		}
