@@ -44,7 +44,9 @@ func TestAttacks(t *testing.T) {
 					}
 					p := newPlay(t, bin)
 					p.lay(c.Base)
-					p.play("before", c.Before)
+					if c.Before != "" {
+						p.play("before", c.Before)
+					}
 					p.lay(c.Archives(side)[1:]...)
 					p.play("after", c.After)
 					compare(t, want, p.last)
@@ -104,13 +106,14 @@ type envelope struct {
 }
 
 type symbol struct {
-	Name      string `json:"name"`
-	Word      string `json:"word"`
-	Reason    string `json:"reason"`
-	Code      string `json:"code"`
-	Survivors []struct {
-		ID string `json:"id"`
-	} `json:"survivors"`
+	Name    string `json:"name"`
+	Word    string `json:"word"`
+	Reason  string `json:"reason"`
+	Code    string `json:"code"`
+	Mutants []struct {
+		ID     string `json:"id"`
+		Status string `json:"status"`
+	} `json:"mutants"`
 	raw []byte
 }
 
@@ -224,10 +227,16 @@ func (p *play) proveto(ts *testscript.TestScript, neg bool, args []string) {
 func (p *play) survivor(ts *testscript.TestScript, _ bool, args []string) {
 	_, syms, err := p.last.symbols()
 	ts.Check(err)
-	if len(args) != 1 || len(syms[args[0]].Survivors) == 0 {
-		ts.Fatalf("no survivor of %q in the last answer", args)
+	if len(args) != 1 {
+		ts.Fatalf("usage: survivor SYMBOL")
 	}
-	ts.Setenv("SURVIVOR", syms[args[0]].Survivors[0].ID)
+	for _, m := range syms[args[0]].Mutants {
+		if m.Status == "survived" {
+			ts.Setenv("SURVIVOR", m.ID)
+			return
+		}
+	}
+	ts.Fatalf("no survivor of %s in the last answer", args[0])
 }
 
 // who FILE sets $WHO to the content of a file.
