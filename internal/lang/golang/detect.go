@@ -1,0 +1,60 @@
+package golang
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/proveto/proveto/internal/lang"
+)
+
+// Detect lists the modules below root by their go.mod files. Directories that
+// the go command ignores (vendor, testdata, names that begin with a dot or an
+// underscore) hold no projects. A go.mod that does not parse is a project, too:
+// loading it says what is wrong.
+func (d *Driver) Detect(root string) ([]lang.Project, error) {
+	var out []lang.Project
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if path != root && ignored(e.Name()) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if e.Name() != "go.mod" || !e.Type().IsRegular() {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		dir = filepath.ToSlash(dir)
+		out = append(out, lang.Project{
+			Language: Language, Dir: dir, Name: modfile.ModulePath(b), Runner: Runner,
+			Manifest: strings.TrimPrefix(dir+"/go.mod", "./"),
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("detect Go modules: %w", err)
+	}
+	slices.SortFunc(out, func(a, b lang.Project) int { return strings.Compare(a.Dir, b.Dir) })
+	return out, nil
+}
+
+func ignored(name string) bool {
+	return name == "vendor" || name == "testdata" || name == "node_modules" ||
+		strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
+}

@@ -1,0 +1,257 @@
+package golang
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/lang/golang/controller"
+	"github.com/proveto/proveto/internal/lang/golang/mutate"
+	"github.com/proveto/proveto/internal/lang/golang/source"
+	"github.com/proveto/proveto/internal/sandbox"
+)
+
+// siteBits is the width of a site's number inside its package; above it is the
+// number of the package. Together they are lang.Probe.Switch.
+const siteBits = 20
+
+// module is what the driver knows of one sealed module. The fields below mu are
+// set in this order, each at most once except when sites are dropped.
+type module struct {
+	project lang.Project
+
+	mu        sync.Mutex
+	toolchain *toolchain
+	answer    *source.Answer
+	dropped   []evidence.Digest
+	overlay   overlay
+	testing   map[string]string // package testing with the controller
+	packages  []source.Package  // sorted by path: the index + 1 is the package's number
+	sites     map[string][]mutate.Site
+}
+
+// overlay is a list of replaced files: original to replacement, both absolute.
+type overlay struct {
+	file    string // for -overlay
+	replace map[string]string
+	digest  evidence.Digest // of names and contents
+}
+
+// ask runs the source helper in a box.
+func (m *module) ask(ctx context.Context, d *Driver, w lang.Workspace, tc *toolchain, instrument bool) (*source.Answer, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("own executable: %w", err)
+	}
+	key := evidence.DigestParts(source.Driver, w.Root, m.project.Dir, tc.GOROOT, tc.GOVERSION, strings.Join(tc.env, "\n"))
+	out := filepath.Join(w.Cache, "go", "source", key.Hex())
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, fmt.Errorf("cache of the Go helper: %w", err)
+	}
+	req, err := json.Marshal(source.Request{
+		Root: w.Root, Project: m.project, Out: out, Env: tc.environ(w), Instrument: instrument, Drop: m.dropped,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("request to the Go helper: %w", err)
+	}
+	spec := tc.spec(w, out)
+	spec.ReadOnly = append(spec.ReadOnly, filepath.Dir(self))
+	run, res, err := d.run(ctx, w, spec, sandbox.Command{
+		Purpose: evidence.PurposeTool, Snapshot: w.Tree, Root: w.Root, Dir: slashDir(m.project.Dir),
+		Argv: []string{self, source.Argument}, Env: tc.environ(w), Stdin: req, Limits: toolLimits,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load Go module %s: %w", m.project.Name, err)
+	}
+	if rec := run.Record(); len(res.Stdout) == 0 || rec.Exit.Stopped != "" {
+		return nil, stopped(rec, "load Go module "+m.project.Name, res.Stderr)
+	}
+	a, err := source.Decode(res.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// stopped says why a tool gave no answer.
+func stopped(rec evidence.RunRecord, what string, stderr []byte) error {
+	switch rec.Exit.Stopped {
+	case evidence.StopCancelled:
+		return fault.New(fault.Interrupted, "interrupted", "%s was stopped", what)
+	case evidence.StopCPU, evidence.StopWall:
+		return fault.New(fault.Unmeasured, lang.TimedOut, "%s took longer than %s", what, rec.Limits.Wall)
+	case "":
+		return classify(stderr, what)
+	}
+	return fault.New(fault.Unmeasured, lang.BuildFailed, "%s hit our %s", what, strings.ReplaceAll(string(rec.Exit.Stopped), "_", " "))
+}
+
+// environ is the whole environment of a process of the toolchain.
+func (tc *toolchain) environ(w lang.Workspace) []string { return slices.Concat(w.Env, tc.env) }
+
+// slashDir is a project or unit directory as the sandbox takes it.
+func slashDir(dir string) string {
+	if dir == "." {
+		return ""
+	}
+	return filepath.FromSlash(dir)
+}
+
+// instrument makes the overlay of the whole module; m.mu is held.
+func (m *module) instrument(ctx context.Context, d *Driver, w lang.Workspace) error {
+	if m.overlay.file != "" {
+		return nil
+	}
+	tc, err := m.tools(ctx, d, w)
+	if err != nil {
+		return err
+	}
+	if m.answer, err = m.ask(ctx, d, w, tc, true); err != nil {
+		m.answer = nil
+		return err
+	}
+	if m.testing, err = patched(w.Cache, tc.root()); err != nil {
+		return err
+	}
+	m.packages = slices.Clone(m.answer.Packages)
+	slices.SortFunc(m.packages, func(a, b source.Package) int { return strings.Compare(a.Path, b.Path) })
+	m.sites = map[string][]mutate.Site{}
+	replace := maps.Clone(m.testing)
+	for _, p := range m.packages {
+		maps.Copy(replace, p.Files)
+		maps.Copy(replace, p.Extra)
+	}
+	m.overlay, err = writeOverlay(w.Cache, replace)
+	return err
+}
+
+// root is the path under which the go command is asked to find its packages.
+func (tc *toolchain) root() string { return tc.GOROOT }
+
+// patched writes package testing with the controller into the cache.
+func patched(cache, goroot string) (map[string]string, error) {
+	files, err := controller.Patch(goroot)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(files))
+	parts := []string{goroot}
+	for _, n := range names {
+		parts = append(parts, n, string(files[n]))
+	}
+	dir := filepath.Join(cache, "go", "testing", evidence.DigestParts(parts...).Hex())
+	out := map[string]string{}
+	for _, n := range names {
+		to := filepath.Join(dir, filepath.Base(n))
+		if err := writeOnce(to, files[n]); err != nil {
+			return nil, err
+		}
+		out[n] = to
+	}
+	return out, nil
+}
+
+// writeOverlay writes the list for -overlay under the digest of all it replaces.
+func writeOverlay(cache string, replace map[string]string) (overlay, error) {
+	body, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return overlay{}, fmt.Errorf("overlay: %w", err)
+	}
+	parts := []string{string(body)}
+	for _, n := range slices.Sorted(maps.Keys(replace)) {
+		b, err := os.ReadFile(replace[n])
+		if err != nil {
+			return overlay{}, fmt.Errorf("overlay of %s: %w", n, err)
+		}
+		parts = append(parts, string(evidence.DigestOf(b)))
+	}
+	o := overlay{replace: replace, digest: evidence.DigestParts(parts...)}
+	o.file = filepath.Join(cache, "go", "overlay", o.digest.Hex()+".json")
+	return o, writeOnce(o.file, body)
+}
+
+// writeOnce writes a file whose name is a digest of its contents, whole or not
+// at all.
+func writeOnce(name string, b []byte) error {
+	if old, err := os.ReadFile(name); err == nil && string(old) == string(b) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return fmt.Errorf("write cache: %w", err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".tmp-*")
+	if err != nil {
+		return fmt.Errorf("write cache: %w", err)
+	}
+	_, err = tmp.Write(b)
+	if err == nil {
+		err = tmp.Chmod(0o644)
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), name)
+	}
+	if err != nil {
+		os.Remove(tmp.Name()) // the first error is the one to report
+		return fmt.Errorf("write cache: %w", err)
+	}
+	return nil
+}
+
+func (m *module) unit(id string) (lang.Unit, bool) {
+	for _, u := range m.answer.Scan.Units {
+		if u.ID == id {
+			return u, true
+		}
+	}
+	return lang.Unit{}, false
+}
+
+// sitesOf reads the probes of a package once; m.mu is held.
+func (m *module) sitesOf(p source.Package) ([]mutate.Site, error) {
+	if s, ok := m.sites[p.Path]; ok {
+		return s, nil
+	}
+	s, err := p.Sites()
+	if err != nil {
+		return nil, err
+	}
+	m.sites[p.Path] = s
+	return s, nil
+}
+
+// bases are the instructions that make the numbers of sites unique.
+func (m *module) bases() map[string]int64 {
+	out := map[string]int64{}
+	for i, p := range m.packages {
+		out[p.Path] = int64(i+1) << siteBits
+	}
+	return out
+}
+
+// site finds a probe by its switch; m.mu is held.
+func (m *module) site(number int64) (source.Package, mutate.Site, error) {
+	i, n := int(number>>siteBits)-1, int(number&(1<<siteBits-1))
+	if i < 0 || i >= len(m.packages) {
+		return source.Package{}, mutate.Site{}, fault.New(fault.Internal, "internal", "switch %d names no package of %s", number, m.project.Name)
+	}
+	sites, err := m.sitesOf(m.packages[i])
+	if err != nil {
+		return source.Package{}, mutate.Site{}, err
+	}
+	if n < 1 || n > len(sites) {
+		return source.Package{}, mutate.Site{}, fault.New(fault.Internal, "internal", "switch %d names no probe of %s", number, m.packages[i].Path)
+	}
+	return m.packages[i], sites[n-1], nil
+}
