@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -61,37 +60,17 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-var built struct {
-	sync.Once
-	path string
-	err  error
-}
-
+// build makes the product's binary, once for all cases.
 func build(t *testing.T) string {
 	t.Helper()
-	built.Do(func() {
-		var dir string
-		if dir, built.err = os.MkdirTemp("", "proveto-attacks-"); built.err != nil {
-			return
-		}
-		built.path = filepath.Join(dir, "proveto")
-		cmd := exec.Command("go", "build", "-o", built.path, "./cmd/proveto")
-		cmd.Dir = ".."
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		var out []byte
-		if out, built.err = cmd.CombinedOutput(); built.err != nil {
-			built.err = errors.New(string(out))
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	bin := filepath.Join(t.TempDir(), "proveto")
+	cmd := exec.Command("go", "build", "-o", bin, "./cmd/proveto")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the product: %v\n%s", err, out)
 	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(filepath.Dir(built.path)); err != nil {
-			t.Error(err)
-		}
-	})
-	return built.path
+	return bin
 }
 
 // answer is what a command of the product said last.
