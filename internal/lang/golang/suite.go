@@ -176,7 +176,7 @@ func selector(tests []string) string {
 func (s *suite) environ(r lang.Request) []string {
 	tc := s.m.toolchain
 	env := slices.Concat(s.w.Env, []string{
-		"PATH=" + filepath.Join(tc.GOROOT, "bin") + string(filepath.ListSeparator) + tc.path,
+		"PATH=" + tc.path,
 		"GOROOT=" + tc.GOROOT, "GOMODCACHE=" + tc.modCache, "GOPROXY=off", "GOTOOLCHAIN=local", "GOENV=off", "GOTELEMETRY=off",
 		"PWD=" + filepath.Join(s.w.Root, filepath.FromSlash(s.unit.Dir)),
 	})

@@ -101,15 +101,12 @@ func (m *module) tools(ctx context.Context, d *Driver, w lang.Workspace) (*toolc
 	if err != nil {
 		return nil, err
 	}
-	tc := &toolchain{path: s.get("PATH")}
-	if tc.path == "" {
-		tc.path = defaultPath
+	tc := &toolchain{path: trustedPath(s.get("PATH"), w.Root)}
+	if tc.goBin = findGo(tc.path); tc.goBin == "" {
+		return nil, fault.New(fault.Unmeasured, lang.ToolMissing, "no go command on PATH").Hint("install Go: https://go.dev/dl")
 	}
 	if err := tc.caches(s, w); err != nil {
 		return nil, err
-	}
-	if tc.goBin = findGo(tc.path, w.Root); tc.goBin == "" {
-		return nil, fault.New(fault.Unmeasured, lang.ToolMissing, "no go command on PATH").Hint("install Go: https://go.dev/dl")
 	}
 	if err := tc.ask(ctx, d, w, s); err != nil {
 		return nil, err
@@ -129,6 +126,9 @@ func (m *module) tools(ctx context.Context, d *Driver, w lang.Workspace) (*toolc
 	if err := tc.outsideModCache(ctx, d, w, s); err != nil {
 		return nil, err
 	}
+	// Whoever starts "go" by its name gets this one.
+	tc.path = filepath.Join(tc.GOROOT, "bin") + string(filepath.ListSeparator) + tc.path
+	tc.env = append(tc.env, "PATH="+tc.path)
 	m.toolchain = tc
 	return tc, nil
 }
@@ -170,13 +170,24 @@ func (tc *toolchain) caches(s settings, w lang.Workspace) error {
 	return nil
 }
 
-// findGo searches absolute directories outside the checkout: a program of that
-// name in the tree is not the toolchain.
-func findGo(path, root string) string {
+// trustedPath keeps the absolute directories of a PATH that lie outside the
+// checkout: a program in the tree is not a tool.
+func trustedPath(path, root string) string {
+	if path == "" {
+		path = defaultPath
+	}
+	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) || within(root, dir) {
-			continue
+		if filepath.IsAbs(dir) && !within(root, dir) {
+			dirs = append(dirs, dir)
 		}
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
+// findGo searches a trusted path.
+func findGo(path string) string {
+	for _, dir := range filepath.SplitList(path) {
 		name := filepath.Join(dir, "go")
 		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return name
