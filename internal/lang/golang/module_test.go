@@ -189,9 +189,9 @@ func TestBrokenProbesAreFoundByPosition(t *testing.T) {
 		return mutate.Site{Probe: evidence.Probe{Symbol: "s", Kind: kind, File: "mod/p/a.go", Line: line, Diff: "d"}}
 	}
 	r2, c2, c3 := site(2, evidence.ProbeResult), site(2, evidence.ProbeCondition), site(3, evidence.ProbeCondition)
-	m := &module{
-		project: lang.Project{Dir: "mod"}, packages: []source.Package{{Path: "x/p"}},
-		sites: map[string][]mutate.Site{"x/p": {r2, c2, c3}},
+	m := &probed{
+		packages: []source.Package{{Path: "x/p"}},
+		sites:    map[string][]mutate.Site{"x/p": {r2, c2, c3}},
 	}
 	for words, want := range map[string][]evidence.Digest{
 		"# x/p\np/a.go:3:7: cannot use x\n":                       {c3.Digest()},
@@ -200,7 +200,7 @@ func TestBrokenProbesAreFoundByPosition(t *testing.T) {
 		"/usr/local/go/src/fmt/print.go:2:1: not in the checkout": nil,
 		"ld: no space left":                                       nil,
 	} {
-		got, err := m.broken(lang.Workspace{Root: root}, []byte(words))
+		got, err := m.broken(lang.Workspace{Root: root}, lang.Project{Dir: "mod"}, []byte(words))
 		if err != nil {
 			t.Fatal(err)
 		}

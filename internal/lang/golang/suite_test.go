@@ -83,9 +83,7 @@ func TestProbesLeaveSeenConstantsOut(t *testing.T) {
 	consts := func(seen []evidence.Run) []string {
 		var out []string
 		for _, p := range s.Probes(sym.ID, seen, false) {
-			s.m.mu.Lock()
-			_, site, err := s.m.site(p.Switch)
-			s.m.mu.Unlock()
+			_, site, err := s.p.site(p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -344,5 +342,25 @@ func TestUnitWithoutTests(t *testing.T) {
 	_, err := b.d.Build(t.Context(), b.w, b.scan("."), "example.com/suite/none")
 	if !fault.Has(err, lang.NoTests) || fault.From(err).Kind != fault.Unmeasured {
 		t.Errorf("Build = %v, want no_tests", err)
+	}
+}
+
+// At every level, with the checkout and the cache inside a hidden directory.
+func TestSuiteAtEveryLevel(t *testing.T) {
+	t.Parallel()
+	for _, level := range []evidence.Level{evidence.Namespaces, evidence.Landlock, evidence.LimitsOnly} {
+		home := t.TempDir()
+		w, err := unpack("testdata/calc.txtar", filepath.Join(home, "checkout"), filepath.Join(home, "cache"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Hidden, w.Max, w.Min = []string{home}, level, level
+		b := newBundle(t, New(), w)
+		s := b.suite(".", "example.com/calc")
+		r := b.run(s, lang.Request{Purpose: evidence.PurposeBaseline, Observe: true})
+		rec := r.Record()
+		if rec.Report != evidence.ReportComplete || r.Outcome("TestAdd") != evidence.Passed || rec.Isolation.Level != level {
+			t.Errorf("at %s: report %s, TestAdd %s, level %s\n%s", level, rec.Report, r.Outcome("TestAdd"), rec.Isolation.Level, b.words(r))
+		}
 	}
 }
