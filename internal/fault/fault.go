@@ -121,7 +121,7 @@ func From(err error) *Error {
 	}
 	var e *Error
 	if errors.As(err, &e) {
-		if err == error(e) {
+		if err == error(e) { //nolint:errorlint // identity is meant: a wrapped e takes the other path
 			return e
 		}
 		// Keep the facts that outer wraps added, and the hints of the inner error.

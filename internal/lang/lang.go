@@ -20,6 +20,9 @@ import (
 type Driver interface {
 	// Language is the stored name: go, python, javascript, java.
 	Language() string
+	// Fingerprint names the toolchain and the driver without running anything;
+	// equal prints give equal results. Its error has code tool_missing.
+	Fingerprint() (string, error)
 	// Detect lists the projects below root (an absolute path of a checkout or of
 	// a working copy) by their manifests, without running anything.
 	Detect(root string) ([]Project, error)
@@ -49,11 +52,12 @@ type Workspace struct {
 
 // Project is one module or package that is built as a whole.
 type Project struct {
-	Language string
-	Dir      string // relative to the checkout, "." for its root; slash-separated
-	Name     string // module path
-	Manifest string // relative path of the manifest
-	Runner   string // go test
+	Language  string
+	Dir       string // relative to the checkout, "." for its root; slash-separated
+	Name      string // module path
+	Manifest  string // relative path of the manifest
+	Runner    string // go test
+	TestFiles int    // files of tests that were found by name
 }
 
 // Scan is what a driver knows about a project without running its tests.

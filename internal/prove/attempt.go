@@ -293,10 +293,17 @@ func (u *Unit) limits(tests []string) evidence.Limits {
 // infection says of a probe that all tests survived whether it changed a value
 // at all, and which.
 func infection(r evidence.Run) (note string, values []string) {
+	ran := false
 	for _, e := range r.Events() {
-		if e.Kind == evidence.EventDiffer {
+		switch e.Kind {
+		case evidence.EventDiffer:
 			return "infected_not_asserted", e.Values
+		case evidence.EventSites:
+			ran = true // it was executed, and has no value that could be compared
 		}
+	}
+	if ran {
+		return "infected_not_asserted", nil
 	}
 	return "not_infected", nil
 }

@@ -6,7 +6,10 @@
 // schema version; sizes end in _bytes, durations in _ms, times are RFC 3339.
 package view
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Says is the one sentence that every report carries: what proven does not say.
 const Says = "Proven says that one named test fails by its own assertion when this behaviour is changed; it does not say that the behaviour is right, nor that every way of breaking it is noticed."
@@ -186,6 +189,14 @@ type Suite struct {
 	Packages int        `json:"packages"`
 }
 
+// Test says where a test is. Names repeat between packages.
+type Test struct {
+	Name    string `json:"name"` // full: TestRound/half_up
+	Package string `json:"package"`
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+}
+
 // TestNote is a test with what is wrong with it.
 type TestNote struct {
 	Test    string `json:"test"`
@@ -241,6 +252,7 @@ type Start struct {
 	Suite        Suite          `json:"suite"`
 	Symbols      []Symbol       `json:"symbols"`
 	Packages     []Package      `json:"packages"`
+	Tests        []Test         `json:"tests"` // that reached or noticed something
 	Gaps         []Gap          `json:"gaps"`
 	Unmeasured   []Unmeasured   `json:"unmeasured"`
 	Excluded     []Excluded     `json:"excluded"`
@@ -256,4 +268,88 @@ type Start struct {
 	Says         string         `json:"says"`
 	// Sources are the lines of the files that symbols are in, for the report.
 	Sources map[string][]string `json:"-"`
+}
+
+// Version is what this build is.
+type Version struct {
+	Version  string   `json:"version"`
+	Commit   string   `json:"commit,omitempty"`
+	Modified bool     `json:"modified,omitempty"`
+	Go       string   `json:"go"`
+	Platform string   `json:"platform"`
+	Schemas  []string `json:"schemas"`
+}
+
+// Reports are the files that were written.
+type Reports struct {
+	Artifacts []Artifact `json:"artifacts"`
+}
+
+// Sentence is an answer that is one sentence, with its facts.
+type Sentence struct {
+	Text  string         `json:"text"`
+	Facts map[string]any `json:"facts"`
+}
+
+// Verified is what a verification found.
+type Verified struct {
+	Text        string      `json:"text"`
+	ID          string      `json:"id"`
+	Kind        string      `json:"kind"` // certificate, measurement, export
+	Sound       bool        `json:"sound"`
+	Signed      bool        `json:"signed"` // an exported statement carried a good signature
+	Signer      string      `json:"signer,omitempty"`
+	Certificate Certificate `json:"certificate"`
+	Reruns      []Rerun     `json:"reruns,omitempty"`
+}
+
+// Rerun is one repetition of a certificate on this machine.
+type Rerun struct {
+	Agrees bool   `json:"agrees"`
+	Code   string `json:"code"`
+	Text   string `json:"text"`
+	ID     string `json:"id,omitempty"` // of the certificate that the repetition earned
+}
+
+// LedgerVerified is what a verification of the whole ledger found.
+type LedgerVerified struct {
+	Text     string   `json:"text"`
+	Sound    bool     `json:"sound"`
+	Head     *Head    `json:"head,omitempty"`
+	Entries  int64    `json:"entries"`
+	Derived  int64    `json:"derived"` // certificates and measurements derived again
+	Blobs    int64    `json:"blobs"`
+	Anchored string   `json:"anchored"`  // what the head was compared with outside this store; "no outside anchor" when nothing was
+	FirstBad int64    `json:"first_bad"` // -1 when nothing is
+	Problems []string `json:"problems"`
+}
+
+// LogEntry is one line of the ledger.
+type LogEntry struct {
+	Seq     int64           `json:"seq"`
+	Time    time.Time       `json:"time"`
+	Kind    string          `json:"kind"`
+	ID      string          `json:"id,omitempty"`
+	Summary string          `json:"summary"`
+	Leaf    string          `json:"leaf"`
+	Body    json.RawMessage `json:"body,omitempty"`
+}
+
+// Log is a page of the ledger, newest first.
+type Log struct {
+	Total   int64      `json:"total"`
+	Entries []LogEntry `json:"entries"`
+}
+
+// Export is a signed statement.
+type Export struct {
+	Certificate string          `json:"certificate"`
+	Envelope    json.RawMessage `json:"envelope"`
+}
+
+// ConfigKey is one key of the configuration with its origin.
+type ConfigKey struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`
+	Origin string `json:"origin"`
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/lang"
 )
 
 // fileDigest is the digest of a file's contents.
@@ -97,6 +98,37 @@ func ignoredDir(rel string) bool {
 		}
 	}
 	return false
+}
+
+// ignored lists the module's Go files that are in no unit: the go command leaves
+// a directory out without a word when its constraints exclude every file.
+func (m *module) ignored(units []lang.Unit) ([]lang.Problem, error) {
+	used := map[string]bool{}
+	for _, u := range units {
+		for _, f := range u.Files {
+			used[f] = true
+		}
+	}
+	var out []lang.Problem
+	err := filepath.WalkDir(m.dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := d.Name()
+		hidden := strings.HasPrefix(base, "_") || strings.HasPrefix(base, ".")
+		if d.IsDir() {
+			_, err := os.Lstat(filepath.Join(name, "go.mod"))
+			if name != m.dir && (hidden || err == nil || base == "testdata" || base == "vendor") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(base) == ".go" && !hidden && !used[m.rel(name)] {
+			out = append(out, lang.Problem{File: m.rel(name), Reason: "ignored by build constraints"})
+		}
+		return nil
+	})
+	return out, err
 }
 
 // entryDigest covers a file's contents. Of a link its text counts and, when it

@@ -34,8 +34,7 @@ func (m *module) join(all []*facts) (*lang.Scan, error) {
 	j.declarations()
 	j.symbols()
 	j.calls()
-	j.rest()
-	return s, nil
+	return s, j.rest()
 }
 
 type joiner struct {
@@ -325,7 +324,8 @@ func (j *joiner) implementations() func(iface []string, method string) []string 
 }
 
 // rest adds entry points and problems.
-func (j *joiner) rest() {
+func (j *joiner) rest() error {
+	found := map[string]bool{} // units of which the type check has something to say
 	seen := map[lang.EntryPoint]bool{}
 	for _, f := range j.all {
 		for _, e := range f.Entries {
@@ -339,16 +339,20 @@ func (j *joiner) rest() {
 			}
 		}
 		j.scan.Problems = append(j.scan.Problems, f.Problems...)
+		found[f.Unit] = found[f.Unit] || len(f.Problems) > 0
 	}
 	j.scan.Problems = append(j.scan.Problems, j.m.problems...)
 	for _, u := range j.m.units {
 		j.scan.Problems = append(j.scan.Problems, u.problems...)
-		for _, name := range u.ignored {
-			if strings.HasSuffix(name, ".go") {
-				j.scan.Problems = append(j.scan.Problems, lang.Problem{File: j.m.rel(name), Reason: "ignored by build constraints"})
-			}
+		if !found[u.path] {
+			j.scan.Problems = append(j.scan.Problems, u.build...)
 		}
 	}
+	ignored, err := j.m.ignored(j.scan.Units)
+	if err != nil {
+		return err
+	}
+	j.scan.Problems = append(j.scan.Problems, ignored...)
 	slices.SortFunc(j.scan.Problems, func(a, b lang.Problem) int {
 		if c := strings.Compare(a.File, b.File); c != 0 {
 			return c
@@ -359,4 +363,5 @@ func (j *joiner) rest() {
 		return strings.Compare(a.Reason, b.Reason)
 	})
 	j.scan.Problems = slices.Compact(j.scan.Problems)
+	return nil
 }

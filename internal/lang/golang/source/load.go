@@ -43,10 +43,12 @@ type unitSource struct {
 	pkg      *packages.Package // with its in-package tests
 	plain    *packages.Package // without; nil when there is nothing but tests
 	xtest    *packages.Package
-	ignored  []string // absolute
-	embed    []string
+	embed    []string // absolute
 	other    []string // assembly, C
 	problems []lang.Problem
+	// build is what the go command says of the build: shown when our own type
+	// check, which names lines, finds nothing (C code, embedded files).
+	build []lang.Problem
 }
 
 // Load reads one module. Files that cannot be used are problems of the scan; an
@@ -125,12 +127,15 @@ func (m *module) sort() {
 		if m.path == "" && p.Module != nil {
 			m.path = p.Module.Path
 		}
+	}
+	for _, p := range m.roots {
 		switch {
 		case isTestMain(p):
 			continue
 		case strings.Contains(p.ID, " ") && !strings.HasSuffix(p.ID, ".test]"):
 			// go/packages cuts an id at the blank; the go command cannot build it either.
-			m.problems = append(m.problems, lang.Problem{File: m.rel(p.Dir), Reason: "malformed import path"})
+			dir := filepath.Join(m.dir, filepath.FromSlash(dirOf(m.path, p.ID)))
+			m.problems = append(m.problems, lang.Problem{File: m.rel(dir), Reason: "malformed import path"})
 			continue
 		case p.ForTest != "" && p.PkgPath != p.ForTest:
 			u := unit(p.ForTest, p.Dir)
@@ -142,7 +147,6 @@ func (m *module) sort() {
 		if u.dir == "" {
 			u.dir = p.Dir
 		}
-		u.ignored = append(u.ignored, p.IgnoredFiles...)
 		u.embed = append(u.embed, p.EmbedFiles...)
 		u.other = append(u.other, p.OtherFiles...)
 		if len(p.GoFiles) > 0 && (u.pkg == nil || len(p.GoFiles) > len(u.pkg.GoFiles)) {
@@ -153,7 +157,7 @@ func (m *module) sort() {
 		}
 	}
 	for _, u := range m.units {
-		for _, l := range []*[]string{&u.ignored, &u.embed, &u.other} {
+		for _, l := range []*[]string{&u.embed, &u.other} {
 			slices.Sort(*l)
 			*l = slices.Compact(*l)
 		}
@@ -189,7 +193,12 @@ func (m *module) loadable() error {
 			if file == "" {
 				file = m.rel(u.dir)
 			}
-			u.problems = append(u.problems, lang.Problem{File: file, Line: line, Reason: string(err.Code) + ": " + firstLine(e.Msg)})
+			problem := lang.Problem{File: file, Line: line, Reason: string(err.Code) + ": " + firstLine(e.Msg)}
+			if err.Code == lang.BuildFailed {
+				u.build = append(u.build, problem)
+			} else {
+				u.problems = append(u.problems, problem)
+			}
 			if err.Code != lang.BuildFailed && !e.test {
 				broken = true
 				if first == nil {
@@ -224,8 +233,11 @@ func (m *module) unitErrors(u *unitSource) []unitError {
 	add := func(p *packages.Package, test bool) {
 		for _, e := range p.Errors {
 			msg := firstLine(e.Msg)
-			// What the compiler says of our own packages, our type check says by line.
-			if seen[msg] || strings.Contains(msg, "no non-test Go files") || strings.HasPrefix(msg, "# ") {
+			if _, output, ok := strings.Cut(strings.TrimSpace(e.Msg), "\n"); ok && strings.HasPrefix(msg, "# ") {
+				e.Msg = output // of the compiler; the line before names the package
+				msg = firstLine(output)
+			}
+			if seen[msg] || strings.Contains(msg, "no non-test Go files") {
 				continue
 			}
 			seen[msg] = true

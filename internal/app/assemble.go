@@ -1,0 +1,401 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/prove"
+	"github.com/proveto/proveto/internal/view"
+)
+
+// known is everything that is known about one symbol at the time of an answer:
+// stored evidence, and what this invocation found.
+type known struct {
+	ranked      prove.Ranked
+	project     lang.Project
+	live        *stored                     // newest live certificate
+	stale       *stored                     // newest certificate that lapsed, when none is live
+	causes      []prove.Cause               // why it lapsed
+	measurement *evidence.MeasurementRecord // newest that today's inputs would give again
+	measured    evidence.Digest
+	now         bool   // measured by this invocation
+	reason      string // why nothing was measured; used when there is no evidence
+	detail      string
+	command     string
+}
+
+// stored is a certificate as the ledger holds it.
+type stored struct {
+	Seq    int64
+	Digest evidence.Digest
+	Record evidence.CertificateRecord
+}
+
+// symbolView words one symbol. The rule of precedence is here and nowhere else:
+// live certificate, lapsed certificate, measurement, reason.
+func symbolView(k known) view.Symbol {
+	s := k.ranked.Symbol
+	v := view.Symbol{
+		ID: s.ID, Name: s.Name, Language: k.project.Language, Project: k.project.Dir, Package: s.Unit,
+		File: s.File, Line: s.Line, EndLine: s.EndLine, Exported: s.Exported,
+		Risk: k.ranked.Risk, EntryPoint: k.ranked.EntryPoint, New: k.now, Changed: k.ranked.Changed,
+	}
+	if m := k.measurement; m != nil {
+		v.Tests, v.Measurement = m.Target.Tests, string(k.measured)
+		v.Mutants, v.Strength = mutantViews(m.Trials)
+	}
+	switch {
+	case k.live != nil:
+		f := k.live.Record.Facts
+		v.Word, v.Certificate = string(evidence.Proven), string(k.live.Digest)
+		v.Detail = fmt.Sprintf("%s fails when %s", f.Test, f.Probe.Summary)
+		if !slices.Contains(v.Tests, f.Test) {
+			v.Tests = append([]string{f.Test}, v.Tests...)
+		}
+		if len(v.Mutants) == 0 {
+			v.Mutants, v.Strength = []view.Mutant{certifiedMutant(*k.live)}, view.Share{Num: 1, Den: 1}
+		}
+	case k.measurement != nil && k.measurement.Word == evidence.Refuted:
+		v.Word, v.Reason = string(evidence.Refuted), k.measurement.Reason
+		v.Detail = survivorSentence(k.measurement.Trials)
+		v.Command = "proveto why " + quoteArg(s.Name)
+	case k.stale != nil:
+		v.Word, v.Reason, v.Certificate = string(evidence.Stale), k.causes[0].Code, string(k.stale.Digest)
+		v.Detail = causeSentence(k.causes)
+		if k.now || k.reason != "" {
+			v.Detail += "; " + orText(k.detail, strings.ReplaceAll(k.reason, "_", " "))
+		}
+		v.Command = "proveto prove " + quoteArg(s.Name)
+	case k.measurement != nil && k.reason == "":
+		v.Word, v.Reason = string(evidence.NotMeasured), k.measurement.Reason
+		v.Detail = orText(k.measurement.Detail, reasonSentence(v.Reason))
+		v.Command = reasonCommand(v.Reason, s.Name)
+	default:
+		v.Word, v.Reason = string(evidence.NotMeasured), orText(k.reason, "pending")
+		v.Detail = orText(k.detail, reasonSentence(v.Reason))
+		v.Command = orText(k.command, reasonCommand(v.Reason, s.Name))
+	}
+	return v
+}
+
+func mutantViews(trials []evidence.TrialRecord) ([]view.Mutant, view.Share) {
+	var out []view.Mutant
+	var share view.Share
+	for _, t := range trials {
+		p := t.Probe
+		out = append(out, view.Mutant{
+			ID: string(t.ProbeDigest), Kind: string(p.Kind), Operator: p.Operator, Summary: p.Summary, File: p.File, Line: p.Line,
+			Diff: p.Diff, Status: string(t.Status), Code: t.Code, Test: t.Test, Message: t.Message, Note: t.Note, Values: t.Values, Run: string(t.Run),
+		})
+		switch t.Status {
+		case evidence.Killed:
+			share.Num++
+			share.Den++
+		case evidence.KilledByError, evidence.Survived, evidence.TimedOut, evidence.Flaky:
+			share.Den++
+		}
+	}
+	return out, share
+}
+
+func certifiedMutant(c stored) view.Mutant {
+	p, a := c.Record.Facts.Probe, c.Record.Assertion
+	return view.Mutant{
+		ID: string(p.Digest()), Kind: string(p.Kind), Operator: p.Operator, Summary: p.Summary, File: p.File, Line: p.Line,
+		Diff: p.Diff, Status: string(evidence.Killed), Test: c.Record.Facts.Test, Message: a.Message, Run: string(c.Record.Runs.Kill),
+	}
+}
+
+// survivorSentence says what a person needs to write the missing test.
+func survivorSentence(trials []evidence.TrialRecord) string {
+	best := -1
+	for i, t := range trials {
+		if t.Status == evidence.Survived && (best < 0 || (t.Note == "infected_not_asserted" && trials[best].Note != t.Note)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return "every probe of its result survived"
+	}
+	t := trials[best]
+	switch {
+	case t.Note == "infected_not_asserted" && len(t.Values) == 2:
+		return fmt.Sprintf("with %s the tests get %s instead of %s, and none of them looks", t.Probe.Summary, t.Values[1], t.Values[0])
+	case t.Note == "infected_not_asserted":
+		return fmt.Sprintf("with %s every test stays green: they run it and do not look at what it does", t.Probe.Summary)
+	case t.Note == "not_infected":
+		return fmt.Sprintf("%s never made a difference: the tests lack an input that shows it", t.Probe.Summary)
+	}
+	return fmt.Sprintf("with %s every test stays green", t.Probe.Summary)
+}
+
+func causeSentence(causes []prove.Cause) string {
+	text := causes[0].Text
+	if n := len(causes) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more)", n)
+	}
+	return text
+}
+
+// reasons words each reason for people; the command is what would change it.
+var reasons = map[string]struct{ text, command string }{
+	"no_coverage":                 {"no test reaches it", ""},
+	"no_tests":                    {"its package has no tests", ""},
+	"no_probe":                    {"nothing in it can be changed by a probe of this version", ""},
+	"killed_by_error_only":        {"tests notice only by crashing, and a crash is not credited", "proveto why %s"},
+	"flaky":                       {"the tests did not give the same answer twice", "proveto why %s"},
+	"timeout":                     {"every probe of its result ran into the time limit", "proveto why %s"},
+	"out_of_budget":               {"the budget ended first", "proveto prove %s"},
+	"proof_off":                   {"proof was switched off", "proveto start"},
+	"static_only":                 {"nothing of the project was run", "proveto start"},
+	"limit":                       {"the limit on targets was reached", "proveto prove %s"},
+	"pending":                     {"not tried yet", "proveto prove %s"},
+	"interrupted":                 {"the run was stopped before its turn", "proveto start"},
+	"waived":                      {"every probe of its result is waived", ""},
+	"baseline_failed":             {"its tests fail on the original", ""},
+	"order_dependent":             {"its tests pass only in one order", ""},
+	"environment_sensitive":       {"its tests give another answer in another environment", ""},
+	"report_incomplete":           {"its tests end the test process", ""},
+	"report_tampered":             {"somebody else wrote on the results descriptor", ""},
+	"runner_blind":                {"a planted failing assertion came out green", ""},
+	"switch_sensitive":            {"its tests fail whenever a probe is switched on", ""},
+	"fast_lane_disagreed":         {"a plainly mutated build gave another answer", ""},
+	"no_tests_ran":                {"no test ran", ""},
+	string(lang.BuildFailed):      {"its package or its tests do not build", ""},
+	string(lang.ToolMissing):      {"a tool is missing", ""},
+	string(lang.Configuration):    {"the project cannot be run as it is configured", ""},
+	string(lang.Permission):       {"permission denied", ""},
+	"dependency_missing":          {"a dependency is missing", "go mod download"},
+	"database_or_network":         {"its tests need a database or the network", ""},
+	"unsupported_runner":          {"its runner is not supported", ""},
+	"isolation_too_low":           {"isolation is lower than required", "proveto doctor"},
+	string(evidence.CodeMismatch): {"the runs do not fit together", "proveto why %s"},
+}
+
+func reasonSentence(reason string) string {
+	if r, ok := reasons[reason]; ok {
+		return r.text
+	}
+	return strings.ReplaceAll(reason, "_", " ")
+}
+
+func reasonCommand(reason, name string) string {
+	r := reasons[reason]
+	if strings.Contains(r.command, "%s") {
+		return fmt.Sprintf(r.command, quoteArg(name))
+	}
+	return r.command
+}
+
+func orText(s, other string) string {
+	if s != "" {
+		return s
+	}
+	return other
+}
+
+// quoteArg makes a name safe to paste into a shell.
+func quoteArg(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:=@") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// summarise fills what follows from the symbols: counts, packages, gaps, groups
+// of what was not measured.
+func summarise(v *view.Start) {
+	v.Says = view.Says
+	v.Counts = countWords(v.Symbols)
+	byPackage := map[string]*view.Package{}
+	for _, s := range v.Symbols {
+		p := byPackage[s.Package]
+		if p == nil {
+			p = &view.Package{Name: s.Package, Dir: dirOf(s.File)}
+			byPackage[s.Package] = p
+		}
+		addWord(&p.Counts, s.Word)
+	}
+	v.Packages = []view.Package{}
+	for _, p := range byPackage {
+		v.Packages = append(v.Packages, *p)
+	}
+	sort.Slice(v.Packages, func(i, j int) bool { return v.Packages[i].Name < v.Packages[j].Name })
+	v.Gaps, v.Unmeasured = gaps(v.Symbols), unmeasured(v.Symbols)
+	v.Probes = map[string]int{}
+	for _, s := range v.Symbols {
+		for _, m := range s.Mutants {
+			v.Probes[m.Status]++
+		}
+	}
+}
+
+func countWords(symbols []view.Symbol) view.Counts {
+	var c view.Counts
+	for _, s := range symbols {
+		addWord(&c, s.Word)
+	}
+	return c
+}
+
+func addWord(c *view.Counts, word string) {
+	c.Total++
+	switch evidence.Word(word) {
+	case evidence.Proven:
+		c.Proven++
+	case evidence.Refuted:
+		c.Refuted++
+	case evidence.Stale:
+		c.Stale++
+	case evidence.NotMeasured:
+		c.NotMeasured++
+	}
+}
+
+// gaps ranks what a bug could break unseen: refuted and stale by risk, then what
+// no test reaches.
+func gaps(symbols []view.Symbol) []view.Gap {
+	out := []view.Gap{}
+	for _, s := range symbols {
+		if s.Word == string(evidence.Proven) || (s.Word == string(evidence.NotMeasured) && s.Reason == string(evidence.Waived)) {
+			continue
+		}
+		g := view.Gap{
+			Symbol: s.ID, Name: s.Name, Word: s.Word, Reason: s.Reason, File: s.File, Line: s.Line, Risk: s.Risk,
+			Why: s.Detail, Commands: []string{},
+		}
+		for _, m := range s.Mutants {
+			if m.Status == string(evidence.Survived) {
+				g.Diff = m.Diff
+				if m.Note == "infected_not_asserted" {
+					break
+				}
+			}
+		}
+		if s.Command != "" {
+			g.Commands = append(g.Commands, s.Command)
+		}
+		out = append(out, g)
+	}
+	weight := map[string]int{string(evidence.Refuted): 0, string(evidence.Stale): 1, string(evidence.NotMeasured): 2}
+	sort.SliceStable(out, func(i, j int) bool {
+		a, b := out[i], out[j]
+		switch {
+		case weight[a.Word] != weight[b.Word]:
+			return weight[a.Word] < weight[b.Word]
+		case a.Risk != b.Risk:
+			return a.Risk > b.Risk
+		}
+		return a.Name < b.Name
+	})
+	return out
+}
+
+// unmeasured groups by reason and detail, most frequent first.
+func unmeasured(symbols []view.Symbol) []view.Unmeasured {
+	groups := map[[2]string]*view.Unmeasured{}
+	for _, s := range symbols {
+		if s.Word != string(evidence.NotMeasured) {
+			continue
+		}
+		key := [2]string{s.Reason, s.Detail}
+		g := groups[key]
+		if g == nil {
+			g = &view.Unmeasured{Reason: s.Reason, Detail: s.Detail, Command: s.Command}
+			groups[key] = g
+		}
+		if g.Command != s.Command {
+			g.Command = groupCommand(s.Reason)
+		}
+		g.Count++
+		g.Symbols = append(g.Symbols, s.ID)
+	}
+	out := []view.Unmeasured{}
+	for _, g := range groups {
+		sort.Strings(g.Symbols)
+		out = append(out, *g)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := out[i], out[j]
+		switch {
+		case a.Count != b.Count:
+			return a.Count > b.Count
+		case a.Reason != b.Reason:
+			return a.Reason < b.Reason
+		}
+		return a.Detail < b.Detail
+	})
+	return out
+}
+
+// groupCommand is the command for several symbols at once.
+func groupCommand(reason string) string {
+	switch reason {
+	case "out_of_budget":
+		return "proveto start --budget 0"
+	case "limit", "pending", "interrupted", "proof_off", "static_only":
+		return "proveto start"
+	}
+	return reasonCommand(reason, "")
+}
+
+func dirOf(file string) string {
+	if i := strings.LastIndexByte(file, '/'); i >= 0 {
+		return file[:i]
+	}
+	return "."
+}
+
+// gate compares the changed scope with the thresholds. Unmeasured says that the
+// only thing wrong is what could not be measured.
+func gate(v *view.Start, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
+	scope := []view.Symbol{}
+	for _, s := range v.Symbols {
+		if s.Changed {
+			scope = append(scope, s)
+		}
+	}
+	g.Asked, g.Counts, g.Failures, g.Unguarded = true, countWords(scope), []string{}, []string{}
+	for _, s := range scope {
+		if s.Word != string(evidence.Proven) {
+			g.Unguarded = append(g.Unguarded, s.Name)
+		}
+	}
+	c := g.Counts
+	if c.Total == 0 {
+		g.Passed = true
+		return g, nil
+	}
+	tooFew := float64(c.Proven) < g.MinProven*float64(c.Total)
+	tooManyRefuted := c.Refuted > g.MaxRefuted
+	unseen := c.NotMeasured + c.Stale
+	tooManyUnseen := float64(unseen) > g.MaxUnproven*float64(c.Total)
+	if tooFew {
+		g.Failures = append(g.Failures, fmt.Sprintf("%d of %d changed behaviours are proven, the gate wants a share of %g", c.Proven, c.Total, g.MinProven))
+	}
+	if tooManyRefuted {
+		g.Failures = append(g.Failures, fmt.Sprintf("%d changed behaviours are refuted, the gate allows %d", c.Refuted, g.MaxRefuted))
+	}
+	if tooManyUnseen {
+		g.Failures = append(g.Failures, fmt.Sprintf("%d of %d changed behaviours are not measured, the gate allows a share of %g", unseen, c.Total, g.MaxUnproven))
+	}
+	g.Passed = len(g.Failures) == 0
+	if g.Passed {
+		return g, nil
+	}
+	// Would it hold if what was not measured had been proven?
+	onlyUnseen := !tooManyRefuted && float64(c.Proven+unseen) >= g.MinProven*float64(c.Total)
+	if onlyUnseen && tooManyUnseen {
+		if noteUnmeasured && !tooFew {
+			g.Passed = true
+			return g, nil
+		}
+		return g, fault.New(fault.Unmeasured, "unmeasured", "%s", g.Failures[len(g.Failures)-1])
+	}
+	return g, fault.New(fault.Negative, "gate_failed", "%s", g.Failures[0])
+}

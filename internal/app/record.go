@@ -1,0 +1,88 @@
+package app
+
+import (
+	"context"
+	"sync"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/ledger"
+	"github.com/proveto/proveto/internal/sandbox"
+	"github.com/proveto/proveto/internal/store"
+)
+
+// recorder keeps the runs that were made until the transaction that makes them
+// count: blobs at once, entries together with what they vouch for.
+type recorder struct {
+	mu        sync.Mutex
+	pending   []evidence.Run
+	isolation evidence.Isolation // weakest of the runs so far
+}
+
+// workspace is what the drivers of this invocation work in.
+func (inv *invocation) workspace() lang.Workspace {
+	a := inv.app
+	return lang.Workspace{
+		Root: inv.checkout.Dir(), Tree: inv.snap.Tree, Cache: a.Paths.Cache, Hidden: a.hidden(),
+		Min: evidence.Level(a.Config.Isolation.Min), Max: a.MaxLevel, Network: sandbox.Network(a.Config.Isolation.SandboxNetwork()),
+		Env: a.testEnv(), Record: inv.record,
+	}
+}
+
+// record receives a run from a driver: its blobs are durable when it returns,
+// its entry is written by the next commit.
+func (inv *invocation) record(r evidence.Run, out sandbox.Output) error {
+	led, err := inv.app.Ledger(context.Background())
+	if err != nil {
+		return err
+	}
+	if err := led.KeepRun(context.Background(), r, out.Stdout, out.Stderr); err != nil {
+		return err
+	}
+	inv.recorder.mu.Lock()
+	defer inv.recorder.mu.Unlock()
+	iso := r.Record().Isolation
+	if inv.isolation.Level == "" || iso.Level.Rank() < inv.isolation.Level.Rank() {
+		inv.isolation.Level = iso.Level
+	}
+	if inv.isolation.Network == "" || iso.Network == evidence.Open {
+		inv.isolation.Network = iso.Network
+	}
+	inv.pending = append(inv.pending, r)
+	return nil
+}
+
+// commit writes every pending run and the drafts that they vouch for in one
+// transaction; also joins in what else must happen with them.
+func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also func(*store.Tx) error) error {
+	led, err := inv.app.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	inv.recorder.mu.Lock()
+	runs := inv.pending
+	inv.pending = nil
+	inv.recorder.mu.Unlock()
+	all := make([]ledger.Draft, 0, len(runs)+len(drafts))
+	for _, r := range runs {
+		all = append(all, ledger.RunDraft(r))
+	}
+	all = append(all, drafts...)
+	err = led.Write(ctx, func(tx *store.Tx) error {
+		if len(all) > 0 {
+			if _, err := led.Append(ctx, tx, all...); err != nil {
+				return err
+			}
+		}
+		if also != nil {
+			return also(tx)
+		}
+		return nil
+	})
+	if err != nil {
+		inv.recorder.mu.Lock()
+		inv.pending = append(runs, inv.pending...)
+		inv.recorder.mu.Unlock()
+	}
+	return err
+}

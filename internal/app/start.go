@@ -1,0 +1,573 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/ledger"
+	"github.com/proveto/proveto/internal/prove"
+	"github.com/proveto/proveto/internal/snapshot"
+	"github.com/proveto/proveto/internal/store"
+	"github.com/proveto/proveto/internal/view"
+)
+
+// StartSchema names the saved result of a start.
+const StartSchema = "proveto/prove.start/v1"
+
+// StartOptions are the controls of the prove lane, each scoped as its name says.
+type StartOptions struct {
+	Dir         string        // the checkout; "" is the working directory
+	Rev         string        // seal this commit instead of the working copy
+	Base        string        // the changed scope is what differs from here
+	Only        []string      // symbols, files or packages
+	Limit       int           // attempts; negative: no limit
+	Budget      time.Duration // of proof; 0: none
+	NoProof     bool          // baseline, no probe
+	StaticOnly  bool          // runs no code of the project
+	Score       bool          // every probe of every kind
+	Strength    float64       // least strength, with Score; 0: none
+	Gate        bool
+	Again       bool // measure again what is already known; prove TARGET does
+	ChangedOnly bool
+	Test        string // restrict to this test
+	Mutant      string // restrict to this operator or probe digest
+	Formats     []string
+	ReportDir   string
+}
+
+// Progress hears what happens while it happens. Calls come from several
+// goroutines.
+type Progress interface {
+	Phase(name, detail string)
+	Count(phase string, done, total int, subject string)
+	Proven(s view.Symbol, after time.Duration, certificate string)
+	Note(text string)
+}
+
+// Start is the whole prove lane (see docs/tour.md). Whatever could be measured
+// is returned also beside an error.
+func (a *App) Start(ctx context.Context, o StartOptions, p Progress) (*view.Start, view.Subject, error) {
+	inv, err := a.invoke(ctx, o, p)
+	if err != nil {
+		return nil, subjectOf(inv), err
+	}
+	defer inv.close()
+	if saved, err := inv.reuse(ctx); err != nil {
+		return nil, inv.subject, err
+	} else if saved != nil {
+		err := inv.judge(saved)
+		return saved, inv.subject, err
+	}
+	if err := inv.scan(ctx); err != nil {
+		return nil, inv.subject, err
+	}
+	proofErr := inv.prove(ctx)
+	if proofErr != nil && fault.From(proofErr).Kind != fault.Interrupted {
+		return nil, inv.subject, proofErr
+	}
+	// An interrupted run still says what it found; its context is done.
+	ctx = context.WithoutCancel(ctx)
+	v := inv.view()
+	if err := inv.report(ctx, v); err != nil {
+		v.Artifacts = nil
+		inv.warn("report_failed", err.Error())
+	}
+	if err := inv.save(ctx, v); err != nil {
+		return v, inv.subject, err
+	}
+	if proofErr != nil {
+		return v, inv.subject, fault.New(fault.Interrupted, "interrupted", "stopped; what was measured is kept").Hint("proveto start goes on where this stopped")
+	}
+	return v, inv.subject, inv.judge(v)
+}
+
+// invocation is the state of one start.
+type invocation struct {
+	app      *App
+	o        StartOptions
+	p        Progress
+	id       string // ULID
+	began    time.Time
+	subject  view.Subject
+	repo     snapshot.Repo
+	snap     snapshot.Snapshot
+	baseTree evidence.Tree
+	changed  map[string][]snapshot.Lines // path → changed lines; nil: everything is in scope
+	scope    string
+	checkout *snapshot.Checkout
+	projects []*project
+	excluded []view.Excluded
+	tools    string // fingerprints of the drivers, part of the run key
+	previous *view.Start
+	warnings []view.Warning
+	recorder
+	work
+}
+
+// project is one module of the checkout with what is known about its symbols.
+type project struct {
+	lang.Project
+	driver lang.Driver
+	today  *prove.Today
+	known  map[string]*known
+	order  []prove.Ranked
+	units  map[string]*unit
+}
+
+func subjectOf(inv *invocation) view.Subject {
+	if inv == nil {
+		return view.Subject{}
+	}
+	return inv.subject
+}
+
+// invoke seals the snapshot and works out the changed scope.
+func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (*invocation, error) {
+	inv := &invocation{app: a, o: o, p: p, id: newID(), began: a.now()}
+	snaps, err := a.Snapshots(ctx)
+	if err != nil {
+		return inv, err
+	}
+	p.Phase("snapshot", "")
+	if inv.repo, err = snaps.Locate(ctx, a.dir(o.Dir)); err != nil {
+		return inv, err
+	}
+	inv.subject = view.Subject{Repository: inv.repo.Name, Dir: inv.repo.Root}
+	if inv.snap, err = snaps.Seal(ctx, inv.repo, snapshot.Options{Rev: o.Rev}); err != nil {
+		return inv, err
+	}
+	inv.subject.Commit, inv.subject.Branch = inv.snap.Commit, inv.snap.Branch
+	inv.subject.Tree, inv.subject.Dirty, inv.subject.Changed = string(inv.snap.Tree), inv.snap.Dirty, len(inv.snap.Changed)
+	for _, n := range inv.snap.Notes {
+		inv.warn("snapshot", n)
+	}
+	if inv.scope, err = inv.findScope(ctx, snaps); err != nil {
+		return inv, err
+	}
+	for _, d := range a.Drivers {
+		print, err := d.Fingerprint()
+		if err != nil {
+			// Missing tools are a reason to measure nothing, said by Scan.
+			print = "none: " + err.Error()
+		}
+		inv.tools += d.Language() + " " + print + "\n"
+	}
+	return inv, nil
+}
+
+// findScope decides which lines count as changed: since --base, else the
+// uncommitted ones, else all.
+func (inv *invocation) findScope(ctx context.Context, snaps *snapshot.Store) (string, error) {
+	switch {
+	case inv.o.Base != "":
+		commit, err := snaps.MergeBase(ctx, inv.repo, inv.o.Base, inv.snap)
+		if err != nil {
+			return "", err
+		}
+		if inv.baseTree, err = snaps.TreeOf(ctx, inv.repo, commit); err != nil {
+			return "", err
+		}
+		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, inv.baseTree, inv.snap.Tree); err != nil {
+			return "", err
+		}
+		return "changed since " + inv.o.Base, nil
+	case inv.snap.Dirty && inv.snap.Commit != "":
+		base, err := snaps.TreeOf(ctx, inv.repo, inv.snap.Commit)
+		if err != nil {
+			return "", err
+		}
+		inv.baseTree = base
+		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, base, inv.snap.Tree); err != nil {
+			return "", err
+		}
+		return "uncommitted changes first", nil
+	}
+	return "everything", nil
+}
+
+func (inv *invocation) isChanged(s lang.Symbol) bool {
+	if inv.changed == nil {
+		return false
+	}
+	for _, l := range inv.changed[s.File] {
+		if l.First <= s.EndLine && s.Line <= l.Last {
+			return true
+		}
+	}
+	return false
+}
+
+// key is the digest of everything that decides the result of a start.
+func (inv *invocation) key() evidence.Digest {
+	o := inv.o
+	return evidence.DigestParts("start/v1", inv.app.Version, string(inv.repo.ID), string(inv.snap.Tree), string(inv.baseTree), inv.tools,
+		string(inv.app.Config.Digest()), strings.Join(o.Only, "\n"), fmt.Sprint(o.Limit, o.Budget, o.NoProof, o.StaticOnly, o.Score, o.Strength, o.ChangedOnly),
+		o.Test, o.Mutant, strings.Join(o.Formats, ","), o.ReportDir)
+}
+
+// reuse returns the saved result of the same start, if it left nothing to try.
+// It establishes no new execution and says so.
+func (inv *invocation) reuse(ctx context.Context) (*view.Start, error) {
+	if inv.o.Again {
+		return nil, nil
+	}
+	led, err := inv.app.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	row, ok, err := led.StartByKey(ctx, inv.key())
+	if err != nil || !ok {
+		return nil, err
+	}
+	v, err := inv.app.loadStart(row)
+	if err != nil || !row.Complete {
+		return nil, err
+	}
+	v.Reused = true
+	v.ReusedHead, v.ReusedAt = &view.Head{Seq: row.Seq, Root: row.Root}, &row.Time
+	v.ProvenNow, v.RefutedNow, v.Attempted, v.FirstProofMS = 0, 0, 0, 0
+	for i := range v.Symbols {
+		v.Symbols[i].New = false
+	}
+	v.TookMS = inv.app.now().Sub(inv.began).Milliseconds()
+	if !artifactsWhole(v.Artifacts) {
+		if err := inv.report(ctx, v); err != nil {
+			inv.warn("report_failed", err.Error())
+		}
+	}
+	return v, nil
+}
+
+// scan checks the tree out, finds the projects and joins them with the stored
+// evidence. A project that cannot be loaded keeps its error as a reason.
+func (inv *invocation) scan(ctx context.Context) error {
+	snaps, err := inv.app.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	inv.p.Phase("checkout", "")
+	if inv.checkout, err = snaps.Checkout(ctx, inv.repo, inv.snap.Tree); err != nil {
+		return err
+	}
+	led, err := inv.app.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	if inv.previous, err = inv.app.latestStart(ctx, inv.repo.ID); err != nil {
+		inv.warn("previous_result", err.Error())
+	}
+	if err := led.Write(ctx, func(tx *store.Tx) error {
+		_, err := led.Append(ctx, tx, ledger.SnapshotDraft(inv.repo.ID, inv.snap.Tree, inv.snap.Commit))
+		return err
+	}); err != nil {
+		return err
+	}
+	var failures []error
+	for _, d := range inv.app.Drivers {
+		found, err := d.Detect(inv.checkout.Dir())
+		if err != nil {
+			return err
+		}
+		for _, lp := range found {
+			inv.p.Phase("scan", lp.Name)
+			s, err := d.Scan(ctx, inv.workspace(), lp)
+			if err != nil {
+				if !credibleSetup(err) {
+					return err
+				}
+				failures = append(failures, fmt.Errorf("%s: %w", lp.Dir, err))
+				continue
+			}
+			if err := inv.join(ctx, led, d, s); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case len(inv.projects) > 0:
+		for _, f := range failures {
+			inv.warn(string(fault.From(f).Code), f.Error())
+		}
+		return nil
+	case len(failures) > 0:
+		return setupFault(failures[0])
+	}
+	return noProject(inv.repo.Root)
+}
+
+// credibleSetup tells a project that cannot be set up from an error of ours.
+func credibleSetup(err error) bool {
+	var e *fault.Error
+	return errors.As(err, &e) && e.Kind == fault.Unmeasured
+}
+
+// setupFault is the answer when no project could be loaded: needs_setup with its
+// category and the command that would help.
+func setupFault(err error) error {
+	e := fault.From(err)
+	out := &fault.Error{Kind: fault.Unmeasured, Code: "needs_setup", What: string(e.Code), Hints: e.Hints, Err: err}
+	out.Err = nil
+	out.What = fmt.Sprintf("%s: %s", strings.ReplaceAll(string(e.Code), "_", " "), err)
+	return out
+}
+
+func noProject(root string) error {
+	return fault.New(fault.Unmeasured, "no_project", "no project found in %s: looked for go.mod and go.work here and below", root).
+		Hint("proveto reads Go modules").Hint("proveto start -C DIR")
+}
+
+// join adds a project: today's digests against the stored certificates and
+// measurements, and the ranking of its targets.
+func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driver, s *lang.Scan) error {
+	p := &project{Project: s.Project, driver: d, today: prove.NewToday(s), known: map[string]*known{}, units: map[string]*unit{}}
+	g := newGraph(s)
+	var targets []lang.Symbol
+	for _, sy := range s.Symbols {
+		switch {
+		case sy.TestCode:
+		case sy.Excluded != "":
+			inv.excluded = append(inv.excluded, view.Excluded{Name: sy.Name, File: sy.File, Line: sy.Line, Reason: sy.Excluded})
+		default:
+			targets = append(targets, sy)
+		}
+	}
+	for _, pr := range s.Problems {
+		inv.excluded = append(inv.excluded, view.Excluded{Name: pr.File, File: pr.File, Line: pr.Line, Reason: pr.Reason})
+	}
+	churn, err := inv.churn(ctx)
+	if err != nil {
+		inv.warn("churn", err.Error())
+	}
+	p.order = prove.Rank(targets, g, churn, inv.isChanged)
+	for _, r := range p.order {
+		p.known[r.ID] = &known{ranked: r, project: s.Project}
+	}
+	if err := inv.credit(ctx, led, p); err != nil {
+		return err
+	}
+	for _, u := range s.Units {
+		p.units[u.ID] = &unit{project: p, id: u.ID, tests: u.Tests}
+	}
+	inv.projects = append(inv.projects, p)
+	return nil
+}
+
+// credit finds for each symbol the newest live certificate, else the newest that
+// lapsed with its causes, and the newest measurement that still holds.
+func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *project) error {
+	certs, err := led.Certificates(ctx, p.Language, p.Dir, p.Name)
+	if err != nil {
+		return err
+	}
+	for _, c := range certs { // oldest first
+		k := p.known[c.Record.Facts.Symbol]
+		if k == nil {
+			continue
+		}
+		st := &stored{Seq: c.Seq, Digest: c.Digest, Record: c.Record}
+		causes := p.today.Lapses(c.Record)
+		if c.Revoked != "" {
+			causes = append([]prove.Cause{{Code: "rerun_differs", Text: c.Revoked}}, causes...)
+		}
+		if len(causes) == 0 {
+			k.live = st
+		} else {
+			k.stale, k.causes = st, causes
+		}
+	}
+	measurements, err := led.Measurements(ctx, p.Language, p.Dir, p.Name)
+	if err != nil {
+		return err
+	}
+	for _, m := range measurements { // oldest first
+		if k := p.known[m.Record.Target.Symbol]; k != nil && p.today.Unchanged(m.Record) {
+			k.measurement, k.measured = &m.Record, m.Digest
+		}
+	}
+	return nil
+}
+
+func (inv *invocation) churn(ctx context.Context) (map[string]int, error) {
+	snaps, err := inv.app.Snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return snaps.Churn(ctx, inv.repo, 200)
+}
+
+// view assembles the answer from what is known now.
+func (inv *invocation) view() *view.Start {
+	v := &view.Start{
+		Run: inv.id, Started: inv.began, TookMS: inv.app.now().Sub(inv.began).Milliseconds(),
+		Scope: inv.scope, SwitchedOff: inv.switchedOff(), Excluded: inv.excluded, Symbols: []view.Symbol{}, Certificates: []view.Certificate{},
+		Suite: inv.suiteView(), FirstProofMS: inv.firstProof.Milliseconds(),
+	}
+	v.Isolation, v.Network = string(inv.isolation.Level), string(inv.isolation.Network)
+	for _, p := range inv.projects {
+		if !slices.Contains(v.Toolchains, p.today.Scan.Toolchain) {
+			v.Toolchains = append(v.Toolchains, p.today.Scan.Toolchain)
+		}
+		for _, r := range p.order {
+			k := p.known[r.ID]
+			s := symbolView(*k)
+			v.Symbols = append(v.Symbols, s)
+			if k.now {
+				v.Attempted++
+				switch evidence.Word(s.Word) {
+				case evidence.Proven:
+					v.ProvenNow++
+				case evidence.Refuted:
+					v.RefutedNow++
+				}
+			}
+			if c := orStored(k.live, k.stale); c != nil {
+				v.Certificates = append(v.Certificates, certificateView(*c, r.Name, k.causes, k.live != nil))
+			}
+		}
+	}
+	if inv.previous != nil {
+		before := inv.previous.Counts
+		v.Before = &before
+	}
+	summarise(v)
+	v.Sources = inv.sources(v)
+	return v
+}
+
+func orStored(a, b *stored) *stored {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func (inv *invocation) switchedOff() []string {
+	out := []string{}
+	if inv.o.StaticOnly {
+		out = append(out, "static_only")
+	}
+	if inv.o.NoProof || inv.o.Limit == 0 {
+		out = append(out, "proof_off")
+	}
+	return out
+}
+
+// judge turns the result into the answer's error: nothing measured, the gate, or
+// a strength that is too low.
+func (inv *invocation) judge(v *view.Start) error {
+	if inv.o.Gate {
+		g := view.Gate{
+			Base: inv.o.Base, MinProven: inv.app.Config.Gate.MinProven, MaxRefuted: inv.app.Config.Gate.MaxRefuted,
+			MaxUnproven: inv.app.Config.Gate.MaxNotMeasured,
+		}
+		var err error
+		if v.Gate, err = gate(v, g, inv.app.Config.Gate.OnUnmeasured == "note"); err != nil {
+			return err
+		}
+	}
+	if inv.o.Strength > 0 {
+		for _, s := range v.Symbols {
+			if s.Strength.Den > 0 && float64(s.Strength.Num) < inv.o.Strength*float64(s.Strength.Den) {
+				return fault.New(fault.Negative, "strength_too_low", "%s: %d of %d probes killed, the bar is a share of %g", s.Name, s.Strength.Num, s.Strength.Den, inv.o.Strength).
+					Hint("proveto why %s", quoteArg(s.Name))
+			}
+		}
+	}
+	return nothingMeasured(v)
+}
+
+// nothingMeasured says why, when no behaviour could be measured at all.
+func nothingMeasured(v *view.Start) error {
+	c := v.Counts
+	if len(v.SwitchedOff) > 0 || c.Proven+c.Refuted+c.Stale > 0 || v.Attempted > 0 {
+		return nil
+	}
+	if c.Total == 0 {
+		return fault.New(fault.Unmeasured, "no_project", "there is no function with a body outside tests and generated code")
+	}
+	top := v.Unmeasured[0]
+	switch top.Reason {
+	case "no_tests", "no_coverage":
+		return fault.New(fault.Unmeasured, "no_tests", "no test was found that reaches any of the %d behaviours: looked for Test, Example and Fuzz functions in *_test.go", c.Total)
+	case "baseline_failed":
+		return redSuite(v)
+	case "out_of_budget", "pending", "limit":
+		return nil
+	}
+	e := fault.New(fault.Unmeasured, "needs_setup", "%s: %s", top.Reason, top.Detail)
+	if top.Command != "" {
+		e = e.Hint("%s", top.Command)
+	}
+	return e
+}
+
+func redSuite(v *view.Start) error {
+	red := v.Suite.Red
+	names := []string{}
+	for _, t := range red[:min(3, len(red))] {
+		names = append(names, t.Test)
+	}
+	return fault.New(fault.Unmeasured, "baseline_red", "%d tests fail on the original: %s", len(red), strings.Join(names, ", ")).
+		Hint("make them pass, or see each with: proveto doctor --proof")
+}
+
+// save writes the result as a blob and its entry. It is reusable when nothing is
+// left to try and the behaviour report was written.
+func (inv *invocation) save(ctx context.Context, v *view.Start) error {
+	led, err := inv.app.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(savedStart{Start: v, Sources: v.Sources, Subject: inv.subject})
+	if err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	digest, err := led.KeepBlob(ctx, body)
+	if err != nil {
+		return err
+	}
+	return led.Write(ctx, func(tx *store.Tx) error {
+		_, err := led.Append(ctx, tx, ledger.StartDraft(ledger.Start{
+			Key: inv.key(), Repo: string(inv.repo.ID), Tree: inv.snap.Tree, Result: digest, Complete: inv.complete(v),
+		}))
+		return err
+	})
+}
+
+// savedStart is the stored form of a result; the sources are kept so that the
+// report can be written again.
+type savedStart struct {
+	*view.Start
+	Sources map[string][]string `json:"sources"`
+	Subject view.Subject        `json:"saved_subject"`
+}
+
+// retried are the reasons whose cause can lie outside the inputs: each
+// invocation tries them again.
+var retried = map[string]bool{
+	"out_of_budget": true, "interrupted": true, "pending": true, "baseline_failed": true, "flaky": true, "order_dependent": true,
+	"environment_sensitive": true, "report_incomplete": true, "isolation_too_low": true,
+	string(lang.DependencyMissing): true, string(lang.ToolMissing): true, string(lang.BuildFailed): true, string(lang.DatabaseOrNetwork): true,
+	string(lang.Configuration): true, string(lang.TimedOut): true, string(lang.Permission): true, string(lang.UnsupportedRunner): true,
+}
+
+func (inv *invocation) complete(v *view.Start) bool {
+	html := slices.ContainsFunc(v.Artifacts, func(a view.Artifact) bool { return a.Kind == "html" })
+	if !html || len(v.Suite.Red)+len(v.Suite.Flaky) > 0 {
+		return false
+	}
+	for _, s := range v.Symbols {
+		if s.Word == string(evidence.NotMeasured) && retried[s.Reason] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,593 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/ledger"
+	"github.com/proveto/proveto/internal/prove"
+	"github.com/proveto/proveto/internal/queue"
+	"github.com/proveto/proveto/internal/store"
+	"github.com/proveto/proveto/internal/view"
+)
+
+// batchSize is how many targets one job attempts: enough that a job is worth its
+// row, few enough that two workers end together.
+const batchSize = 6
+
+// The kinds of jobs of a start, in a queue named by the invocation.
+const (
+	jobPrepare = "prove_prepare" // build a unit's suite, run its baselines and controls
+	jobAttempt = "prove_attempt" // measure a batch of targets with a prepared suite
+)
+
+type jobArgs struct {
+	Project string   `json:"project"` // directory
+	Unit    string   `json:"unit"`
+	Targets []string `json:"targets,omitempty"`
+}
+
+// work is the part of an invocation that changes while its jobs run.
+type work struct {
+	mu         sync.Mutex
+	queue      *queue.Queue
+	deadline   time.Time // zero: no budget
+	left       int       // attempts still allowed; negative: any number
+	open       int       // jobs enqueued and not ended
+	preparing  int       // of them, prepare jobs
+	crossed    bool      // targets that their own unit does not reach were given out
+	done       int
+	total      int
+	firstProof time.Duration
+	failure    error
+	ended      chan struct{} // closed when open falls to zero, or at the first failure
+}
+
+// unit is a suite of the project and what became of it.
+type unit struct {
+	project *project
+	id      string
+	tests   int
+	targets []string // symbols of its own that need measuring
+	needed  bool
+	ready   *prove.Unit
+	failure error
+}
+
+// prove measures every target that has no live evidence, within the budget.
+// What it could not measure is a reason in known, not an error.
+func (inv *invocation) prove(ctx context.Context) error {
+	inv.plan()
+	if inv.o.StaticOnly {
+		inv.everyOpen("static_only", "")
+		return nil
+	}
+	var units []*unit
+	for _, p := range inv.projects {
+		for _, u := range p.units {
+			if u.needed && u.tests > 0 {
+				units = append(units, u)
+			}
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	sort.Slice(units, func(i, j int) bool { return units[i].before(units[j]) })
+	q, err := inv.app.Queue(ctx)
+	if err != nil {
+		return err
+	}
+	inv.work.queue, inv.ended, inv.left = q, make(chan struct{}), inv.o.Limit
+	if inv.o.Budget > 0 {
+		inv.deadline = inv.began.Add(inv.o.Budget)
+	}
+	lane, err := q.Invocation(ctx, inv.id, inv.app.slots(), inv.job)
+	if err != nil {
+		return err
+	}
+	inv.p.Phase("prove", fmt.Sprintf("%d suites", len(units)))
+	err = inv.enqueueAll(ctx, units)
+	if err == nil {
+		select {
+		case <-inv.ended:
+		case <-ctx.Done():
+			err = fault.Wrap(context.Cause(ctx), fault.Interrupted, "interrupted", "stopped")
+		}
+	}
+	stopErr := lane.Stop(context.WithoutCancel(ctx))
+	inv.work.mu.Lock()
+	failure := inv.failure
+	inv.work.mu.Unlock()
+	if cerr := inv.commit(context.WithoutCancel(ctx), nil, nil); cerr != nil {
+		stopErr = errors.Join(stopErr, cerr)
+	}
+	switch {
+	case failure != nil:
+		return failure
+	case err != nil:
+		inv.everyOpen("interrupted", "")
+		return err
+	}
+	return stopErr
+}
+
+// plan chooses the targets: in scope, without live evidence, and not refuted by
+// the same inputs before.
+func (inv *invocation) plan() {
+	for _, p := range inv.projects {
+		renew := map[string]bool{}
+		for _, r := range p.order {
+			k := p.known[r.ID]
+			if !inv.selected(k) {
+				if k.live == nil && k.stale == nil && k.measurement == nil {
+					k.reason, k.detail = "pending", "outside what was asked for"
+				}
+				continue
+			}
+			if !inv.o.Again && inv.settled(k) {
+				continue
+			}
+			u := p.units[r.Unit]
+			if u == nil {
+				continue
+			}
+			k.reason = "pending"
+			u.targets = append(u.targets, r.ID)
+			u.needed = true
+			if k.stale != nil {
+				renew[k.stale.Record.Facts.Unit] = true
+			}
+		}
+		anyOpen := slices.ContainsFunc(p.order, func(r prove.Ranked) bool {
+			k := p.known[r.ID]
+			return k.reason == "pending" && k.detail == "" && (p.units[r.Unit] == nil || p.units[r.Unit].tests == 0)
+		})
+		for id, u := range p.units {
+			// Symbols of a package without tests may be reached from another one.
+			u.needed = u.needed || renew[id] || anyOpen
+		}
+	}
+}
+
+// settled tells whether a target needs no attempt: it has live evidence, or the
+// same inputs were measured before and would give the same answer again.
+func (inv *invocation) settled(k *known) bool {
+	m := k.measurement
+	if m != nil && inv.waiversDiffer(m) {
+		return false
+	}
+	if inv.o.Score && (m == nil || !slices.ContainsFunc(m.Trials, func(t evidence.TrialRecord) bool { return t.Probe.Kind != evidence.ProbeResult })) {
+		return false
+	}
+	return k.live != nil || (m != nil && !retried[m.Reason])
+}
+
+// waiversDiffer tells whether a probe was waived, or its waiver ended, since the
+// measurement.
+func (inv *invocation) waiversDiffer(m *evidence.MeasurementRecord) bool {
+	waived := inv.app.waivedFunc()
+	return slices.ContainsFunc(m.Trials, func(t evidence.TrialRecord) bool {
+		_, now := waived(t.ProbeDigest)
+		return now != (t.Status == evidence.Waived)
+	})
+}
+
+func (inv *invocation) selected(k *known) bool {
+	if inv.o.ChangedOnly && !k.ranked.Changed {
+		return false
+	}
+	if len(inv.o.Only) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(inv.o.Only, func(want string) bool { return names(k.ranked.Symbol, want) })
+}
+
+// before orders suites: those with targets in the changed scope, then the small
+// ones, so that a first proof comes soon.
+func (u *unit) before(o *unit) bool {
+	a, b := u.changed(), o.changed()
+	switch {
+	case a != b:
+		return a
+	case (len(u.targets) > 0) != (len(o.targets) > 0):
+		return len(u.targets) > 0
+	case u.tests != o.tests:
+		return u.tests < o.tests
+	}
+	return u.id < o.id
+}
+
+func (u *unit) changed() bool {
+	return slices.ContainsFunc(u.targets, func(id string) bool { return u.project.known[id].ranked.Changed })
+}
+
+func (inv *invocation) enqueueAll(ctx context.Context, units []*unit) error {
+	inv.work.mu.Lock()
+	inv.open, inv.preparing = len(units), len(units)
+	for _, u := range units {
+		inv.total += len(u.targets)
+	}
+	inv.work.mu.Unlock()
+	return inv.commit(ctx, nil, func(tx *store.Tx) error {
+		for _, u := range units {
+			if err := inv.enqueue(ctx, tx, jobPrepare, jobArgs{Project: u.project.Dir, Unit: u.id}, 2); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (inv *invocation) enqueue(ctx context.Context, tx *store.Tx, kind string, args jobArgs, priority int) error {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return fmt.Errorf("encode job: %w", err)
+	}
+	return inv.work.queue.Enqueue(ctx, tx, inv.id, kind, raw, priority)
+}
+
+// job works one job. An error of ours ends the invocation; what could not be
+// measured does not.
+func (inv *invocation) job(ctx context.Context, j queue.Job) error {
+	var args jobArgs
+	err := json.Unmarshal(j.Args, &args)
+	if err == nil {
+		u := inv.unit(args)
+		switch {
+		case u == nil:
+			err = fmt.Errorf("job %d names unit %q, which is not in this start", j.ID, args.Unit)
+		case j.Kind == jobPrepare:
+			err = inv.prepare(ctx, j, u)
+		default:
+			err = inv.attempt(ctx, j, u, args.Targets)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		inv.work.mu.Lock()
+		if inv.failure == nil {
+			inv.failure = err
+			close(inv.ended)
+		}
+		inv.work.mu.Unlock()
+	}
+	return err
+}
+
+func (inv *invocation) unit(args jobArgs) *unit {
+	for _, p := range inv.projects {
+		if p.Dir == args.Project {
+			if u := p.units[args.Unit]; u != nil {
+				return u
+			}
+		}
+	}
+	return nil
+}
+
+// finish ends a job: its drafts, the jobs that follow from it and its completion
+// are one transaction.
+func (inv *invocation) finish(ctx context.Context, j queue.Job, drafts []ledger.Draft, next []jobArgs, priority int) error {
+	inv.work.mu.Lock()
+	inv.open += len(next)
+	inv.work.mu.Unlock()
+	err := inv.commit(ctx, drafts, func(tx *store.Tx) error {
+		for _, n := range next {
+			if err := inv.enqueue(ctx, tx, jobAttempt, n, priority); err != nil {
+				return err
+			}
+		}
+		return inv.work.queue.CompleteTx(ctx, tx, j)
+	})
+	if err != nil {
+		return err
+	}
+	inv.work.mu.Lock()
+	defer inv.work.mu.Unlock()
+	if inv.open--; inv.open == 0 && inv.failure == nil {
+		close(inv.ended)
+	}
+	return nil
+}
+
+// prepare builds a unit and runs its baselines; its targets become jobs, those
+// that it does not reach wait for the other units.
+func (inv *invocation) prepare(ctx context.Context, j queue.Job, u *unit) error {
+	inv.p.Phase("baseline", u.id)
+	ready, err := inv.makeReady(ctx, u)
+	if err != nil && (ctx.Err() != nil || !credibleSetup(err)) {
+		return err
+	}
+	u.ready, u.failure = ready, err
+	var next []jobArgs
+	if u.failure == nil && inv.proofOn() {
+		next = u.batches(u.reached(u.targets))
+	}
+	inv.work.mu.Lock()
+	inv.preparing--
+	last := inv.preparing == 0
+	inv.work.mu.Unlock()
+	if last {
+		next = append(next, inv.cross()...)
+	}
+	return inv.finish(ctx, j, nil, next, 1)
+}
+
+func (inv *invocation) proofOn() bool { return !inv.o.NoProof && inv.o.Limit != 0 }
+
+func (inv *invocation) makeReady(ctx context.Context, u *unit) (*prove.Unit, error) {
+	s, err := u.project.driver.Build(ctx, inv.workspace(), u.project.today.Scan, u.id)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := prove.Prepare(ctx, s, u.project.today, inv.snap.Tree)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return ready, nil
+}
+
+func (u *unit) reached(targets []string) (in []string) {
+	for _, id := range targets {
+		if len(u.ready.Reaching(id)) > 0 {
+			in = append(in, id)
+		}
+	}
+	return in
+}
+
+// batches cuts targets into jobs. The first few are the smallest with a fast
+// test, so that a first result comes soon; the rest keep their rank.
+func (u *unit) batches(targets []string) []jobArgs {
+	rest := slices.Clone(targets)
+	sort.SliceStable(rest, func(i, j int) bool {
+		a, b := u.project.known[rest[i]].ranked, u.project.known[rest[j]].ranked
+		return a.Changed && !b.Changed
+	})
+	if len(rest) > 2*batchSize {
+		quick := slices.Clone(rest)
+		sort.SliceStable(quick, func(i, j int) bool {
+			a, b := u.project.known[quick[i]].ranked, u.project.known[quick[j]].ranked
+			if a.Changed != b.Changed {
+				return a.Changed
+			}
+			return a.Statements < b.Statements
+		})
+		quick = quick[:batchSize]
+		rest = append(quick, slices.DeleteFunc(rest, func(id string) bool { return slices.Contains(quick, id) })...)
+	}
+	var out []jobArgs
+	for chunk := range slices.Chunk(rest, batchSize) {
+		out = append(out, jobArgs{Project: u.project.Dir, Unit: u.id, Targets: chunk})
+	}
+	return out
+}
+
+// cross gives every target that its own unit does not reach to the unit whose
+// tests reach it, and a reason to those that none reaches. It runs once, when the
+// last unit was prepared.
+func (inv *invocation) cross() []jobArgs {
+	inv.work.mu.Lock()
+	defer inv.work.mu.Unlock()
+	if inv.crossed {
+		return nil
+	}
+	inv.crossed = true
+	var out []jobArgs
+	for _, p := range inv.projects {
+		given := map[*unit][]string{}
+		for _, r := range p.order {
+			k := p.known[r.ID]
+			own := p.units[r.Unit]
+			if k.reason != "pending" || k.detail != "" || (own != nil && own.ready != nil && len(own.ready.Reaching(r.ID)) > 0) {
+				continue
+			}
+			if u := p.reacher(r.ID); u != nil && inv.proofOn() {
+				given[u] = append(given[u], r.ID)
+				continue
+			}
+			inv.unreached(k, own)
+		}
+		for u, targets := range given {
+			out = append(out, u.batches(targets)...)
+		}
+	}
+	return out
+}
+
+// reacher is the ready unit with the fewest tests that reach the symbol.
+func (p *project) reacher(symbol string) *unit {
+	var best *unit
+	for _, u := range p.units {
+		if u.ready == nil || len(u.ready.Reaching(symbol)) == 0 {
+			continue
+		}
+		if best == nil || u.tests < best.tests || (u.tests == best.tests && u.id < best.id) {
+			best = u
+		}
+	}
+	return best
+}
+
+// unreached words a target that no test reaches: because its unit could not be
+// prepared, or because there is no such test.
+func (inv *invocation) unreached(k *known, own *unit) {
+	k.detail, k.command = "", ""
+	switch {
+	case own != nil && own.failure != nil:
+		e := fault.From(own.failure)
+		k.reason, k.detail = string(e.Code), firstLine(e.Error())
+		if len(e.Hints) > 0 {
+			k.command = e.Hints[0]
+		}
+	case !inv.proofOn():
+		k.reason = "proof_off"
+	case own == nil || own.tests == 0:
+		k.reason = string(lang.NoTests)
+	case own.ready != nil && len(own.ready.Tests) == 0:
+		k.reason = "baseline_failed"
+	default:
+		k.reason = string(evidence.NoCoverage)
+	}
+}
+
+// attempt measures a batch of targets. Each outcome is committed as soon as it is
+// known; the last commit also ends the job.
+func (inv *invocation) attempt(ctx context.Context, j queue.Job, u *unit, targets []string) error {
+	for _, id := range targets {
+		k := u.project.known[id]
+		if why := inv.stopped(); why != "" {
+			inv.settle(k, why)
+			continue
+		}
+		out, err := u.ready.Attempt(ctx, id, inv.attemptOptions(k, u))
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.ranked.Name, err)
+		}
+		drafts := make([]ledger.Draft, 0, len(out.Certificates)+1)
+		for _, c := range out.Certificates {
+			drafts = append(drafts, ledger.CertificateDraft(c))
+		}
+		drafts = append(drafts, ledger.MeasurementDraft(out.Measurement))
+		if err := inv.commit(ctx, drafts, nil); err != nil {
+			return err
+		}
+		inv.learn(k, out)
+	}
+	return inv.finish(ctx, j, nil, nil, 0)
+}
+
+// stopped says why no further target may be attempted; empty while one may. It
+// takes one from the limit.
+func (inv *invocation) stopped() string {
+	inv.work.mu.Lock()
+	defer inv.work.mu.Unlock()
+	if !inv.deadline.IsZero() && inv.app.now().After(inv.deadline) {
+		return "out_of_budget"
+	}
+	if inv.left == 0 {
+		return "limit"
+	}
+	if inv.left > 0 {
+		inv.left--
+	}
+	return ""
+}
+
+func (inv *invocation) settle(k *known, reason string) {
+	inv.work.mu.Lock()
+	defer inv.work.mu.Unlock()
+	k.reason, k.detail = reason, ""
+	inv.done++
+}
+
+func (inv *invocation) attemptOptions(k *known, u *unit) prove.Options {
+	o := prove.Options{Score: inv.o.Score, Waived: inv.app.waivedFunc()}
+	if inv.o.Test != "" {
+		o.Tests = []string{inv.o.Test}
+	}
+	if want := inv.o.Mutant; want != "" {
+		o.Probe = func(p lang.Probe) bool { return matchesProbe(p, want) }
+	}
+	if c := orStored(k.stale, k.live); c != nil && c.Record.Facts.Unit == u.id {
+		f := c.Record.Facts
+		o.First = &f
+	}
+	return o
+}
+
+// learn keeps what an attempt found and tells the user when it is a first proof.
+func (inv *invocation) learn(k *known, out prove.Outcome) {
+	rec := out.Measurement.Record()
+	inv.work.mu.Lock()
+	k.now, k.reason, k.detail = true, "", ""
+	k.measurement, k.measured = &rec, out.Measurement.Digest()
+	for _, c := range out.Certificates {
+		if c.Record().Facts.Probe.Kind == evidence.ProbeResult || k.live == nil {
+			k.live, k.causes = &stored{Digest: c.Digest(), Record: c.Record()}, nil
+		}
+	}
+	inv.done++
+	done, total := inv.done, inv.total
+	proven := k.live != nil && rec.Word == evidence.Proven
+	after := inv.app.now().Sub(inv.began)
+	if proven && inv.firstProof == 0 {
+		inv.firstProof = after
+	}
+	s := symbolView(*k)
+	inv.work.mu.Unlock()
+	inv.p.Count("prove", done, total, k.ranked.Name)
+	if proven {
+		inv.p.Proven(s, after, s.Certificate)
+	}
+}
+
+// everyOpen gives every target that is still pending a reason.
+func (inv *invocation) everyOpen(reason, detail string) {
+	inv.work.mu.Lock()
+	defer inv.work.mu.Unlock()
+	for _, p := range inv.projects {
+		for _, k := range p.known {
+			if k.reason == "pending" && k.detail == "" {
+				k.reason, k.detail = reason, detail
+			}
+		}
+	}
+}
+
+// suiteView sums up what the baselines showed.
+func (inv *invocation) suiteView() view.Suite {
+	v := view.Suite{Red: []view.TestNote{}, Flaky: []view.TestNote{}}
+	for _, p := range inv.projects {
+		for _, u := range p.units {
+			if u.ready == nil {
+				continue
+			}
+			v.Packages++
+			v.Passed += u.ready.Leaves
+			v.Skipped += len(u.ready.Skipped)
+			v.Tests += u.ready.Leaves + len(u.ready.Skipped) + len(u.ready.Unfit)
+			for _, t := range u.ready.Unfit {
+				n := view.TestNote{Test: t.Test, Package: u.id, File: t.File, Line: t.Line, Note: orText(firstLine(t.Detail), reasonSentence(string(t.Code)))}
+				if t.Code == evidence.CodeBaselineRed || t.Code == evidence.CodeIncomplete {
+					v.Red = append(v.Red, n)
+				} else {
+					v.Flaky = append(v.Flaky, n)
+				}
+			}
+		}
+	}
+	byName := func(s []view.TestNote) {
+		sort.Slice(s, func(i, j int) bool { return s[i].Package+" "+s[i].Test < s[j].Package+" "+s[j].Test })
+	}
+	byName(v.Red)
+	byName(v.Flaky)
+	return v
+}
+
+// close releases what the invocation holds.
+func (inv *invocation) close() {
+	for _, p := range inv.projects {
+		for _, u := range p.units {
+			if u.ready != nil {
+				if err := u.ready.Suite.Close(); err != nil {
+					inv.app.Log.Warn("close suite", "unit", u.id, "err", err)
+				}
+			}
+		}
+	}
+	if inv.checkout != nil {
+		if err := inv.checkout.Release(); err != nil {
+			inv.app.Log.Warn("release checkout", "err", err)
+		}
+	}
+}

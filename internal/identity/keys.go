@@ -1,0 +1,160 @@
+// Package identity holds the keys of this machine and signs with them.
+//
+// Two keys are made on first use below the state directory, both ed25519 in
+// OpenSSH's private key format with mode 0600:
+//
+//	keys/id_ed25519   the person at this machine, principal "local"
+//	keys/engine       the engine: checkpoints, attestations
+//
+// A person signs statements: canonical JSON in a namespace, as SSHSIG with hash
+// sha512, so that ssh-keygen -Y verify accepts what we export. The engine signs
+// checkpoints (C2SP note format) and attestations (DSSE). Its key never enters a
+// sandbox and is never passed to an agent.
+//
+// The package does not know the ledger; who may sign what is decided above.
+package identity
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/proveto/proveto/internal/fault"
+)
+
+// The codes of this package.
+const (
+	CodeKeyBad       fault.Code = "key_bad"       // a key file that cannot be used
+	CodeKeyOpen      fault.Code = "key_open"      // a key file that others can read
+	CodeSignatureBad fault.Code = "signature_bad" // a signature that does not verify
+	CodeIO           fault.Code = "io"
+)
+
+// LocalPrincipal is the principal of the generated key.
+const LocalPrincipal = "local"
+
+const (
+	keyDir     = "keys"
+	userFile   = "id_ed25519"
+	engineFile = "engine"
+)
+
+// Keys are the keys of one state directory.
+type Keys struct {
+	Local  Person
+	Engine Engine
+}
+
+// Open reads the keys below the state directory and makes those that are not
+// there. Two processes that do so at once end with the same keys.
+func Open(stateDir string) (*Keys, error) {
+	dir := filepath.Join(stateDir, keyDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fault.Wrap(err, fault.Internal, CodeIO, "make %s", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, CodeIO, "open %s", dir)
+	}
+	user, err := loadOrMake(root, userFile, LocalPrincipal)
+	var engine ed25519.PrivateKey
+	if err == nil {
+		engine, err = loadOrMake(root, engineFile, "proveto engine")
+	}
+	if err := errors.Join(err, root.Close()); err != nil {
+		return nil, err
+	}
+	local, err := newPerson(LocalPrincipal, user)
+	if err != nil {
+		return nil, err
+	}
+	return &Keys{Local: local, Engine: Engine{key: engine}}, nil
+}
+
+func loadOrMake(root *os.Root, name, comment string) (ed25519.PrivateKey, error) {
+	key, err := load(root, name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	if err := create(root, name, comment); err != nil {
+		return nil, fault.Wrap(err, fault.Internal, CodeIO, "make key %s", filepath.Join(root.Name(), name))
+	}
+	return load(root, name)
+}
+
+func load(root *os.Root, name string) (ed25519.PrivateKey, error) {
+	full := filepath.Join(root.Name(), name)
+	fi, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, fault.New(fault.Refused, CodeKeyBad, "key %s is not a regular file", full)
+	}
+	if fi.Mode().Perm()&0o077 != 0 {
+		return nil, fault.New(fault.Refused, CodeKeyOpen, "key %s has mode %#o: others may have read it", full, fi.Mode().Perm()).
+			Hint("chmod 600 %s", full)
+	}
+	text, err := root.ReadFile(name)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, CodeIO, "read key %s", full)
+	}
+	raw, err := ssh.ParseRawPrivateKey(text)
+	if err != nil {
+		// The cause is left out: no parser of keys shall quote one.
+		return nil, fault.New(fault.Refused, CodeKeyBad, "key %s is no OpenSSH private key without a passphrase", full)
+	}
+	key, ok := raw.(*ed25519.PrivateKey)
+	if !ok {
+		return nil, fault.New(fault.Refused, CodeKeyBad, "key %s is not an ed25519 key", full)
+	}
+	return *key, nil
+}
+
+// create gives a new key its name only when it is whole and durable, and never
+// takes the name from another process's key.
+func create(root *os.Root, name, comment string) (err error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(key, comment)
+	if err != nil {
+		return err
+	}
+	var id [8]byte
+	rand.Read(id[:]) // never fails
+	temp := name + "." + hex.EncodeToString(id[:]) + ".tmp"
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Remove(temp)) }()
+	_, err = f.Write(pem.EncodeToMemory(block))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := root.Link(temp, name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	d, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func authorized(pub ssh.PublicKey) string {
+	return string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(pub)))
+}

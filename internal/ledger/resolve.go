@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/store"
+)
+
+// Ref is what an id means.
+type Ref struct {
+	What   string          // certificate, run, measurement, probe, blob, start
+	Digest evidence.Digest // of all but a start
+	ULID   string          // of a start: its invocation
+}
+
+// String is the full id.
+func (r Ref) String() string {
+	if r.ULID != "" {
+		return r.ULID
+	}
+	return string(r.Digest)
+}
+
+const (
+	minID    = 6
+	maxShown = 8 // matches listed when an id is ambiguous
+)
+
+// Resolve reads an id: a digest, the unique beginning of one (six characters or
+// more, with or without "sha256:"), a ULID, or the unique end of one. What is
+// written otherwise is bad_id, what has several meanings ambiguous_id (both
+// usage errors), what has none not_found.
+func (l *Ledger) Resolve(ctx context.Context, id string) (Ref, error) {
+	hex, isHex := strings.TrimPrefix(id, "sha256:"), false
+	isHex = len(hex) >= minID && len(hex) <= 64 && strings.Trim(hex, "0123456789abcdef") == ""
+	isULID := len(id) >= minID && len(id) <= ulid.EncodedSize && strings.Trim(id, ulid.Encoding) == ""
+	if !isHex && !isULID {
+		return Ref{}, fault.New(fault.Usage, CodeBadID, "%.80q is not an id: want a digest, its first six characters or more, or the last six or more of a ULID", id)
+	}
+	var refs []Ref
+	err := l.db.Read(ctx, func(tx *store.Tx) error {
+		refs = nil
+		if isHex {
+			from := "sha256:" + hex
+			found, err := tx.DigestsBetween(ctx, from, from+"g", maxShown)
+			if err != nil {
+				return err
+			}
+			for _, f := range found {
+				refs = append(refs, Ref{What: f.What, Digest: evidence.Digest(f.Digest)})
+			}
+		}
+		if isULID {
+			ids, err := tx.InvocationsEnding(ctx, id, maxShown)
+			if err != nil {
+				return err
+			}
+			for _, u := range ids {
+				refs = append(refs, Ref{What: "start", ULID: u})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Ref{}, err
+	}
+	if isHex {
+		blobs, err := l.blobs.WithPrefix(ctx, hex)
+		if err != nil {
+			return Ref{}, err
+		}
+		for _, d := range blobs {
+			refs = append(refs, Ref{What: "blob", Digest: d})
+		}
+	}
+	switch len(refs) {
+	case 0:
+		return Ref{}, fault.New(fault.NotFound, CodeNotFound, "nothing in the ledger has the id %s", id)
+	case 1:
+		return refs[0], nil
+	}
+	f := fault.New(fault.Usage, CodeAmbiguous, "%s may be %d things or more", id, len(refs))
+	for _, r := range refs[:min(len(refs), maxShown)] {
+		f.Hint("%s", fmt.Sprintf("%s %s", r.What, r))
+	}
+	return Ref{}, f
+}

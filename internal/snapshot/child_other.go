@@ -1,0 +1,8 @@
+//go:build !linux
+
+package snapshot
+
+import "syscall"
+
+// childAttr puts git into a process group of its own.
+func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,195 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/proveto/proveto/internal/evidence"
+)
+
+// WorstFirst lists the evidence words in the order in which lists are read:
+// what is broken before what is missing before what holds.
+func WorstFirst() []string {
+	return []string{string(evidence.Refuted), string(evidence.Stale), string(evidence.NotMeasured), string(evidence.Proven)}
+}
+
+// Of is the count of one evidence word; any other word counts nothing.
+func (c Counts) Of(word string) int {
+	switch evidence.Word(word) {
+	case evidence.Proven:
+		return c.Proven
+	case evidence.Refuted:
+		return c.Refuted
+	case evidence.Stale:
+		return c.Stale
+	case evidence.NotMeasured:
+		return c.NotMeasured
+	}
+	return 0
+}
+
+// Change is the difference of one evidence word to an earlier result.
+type Change struct {
+	Word string `json:"word"`
+	By   int    `json:"by"` // never 0
+}
+
+// Since lists the words whose count differs from before, in the order in which
+// words are shown. Nil when nothing moved.
+func (c Counts) Since(before Counts) []Change {
+	var out []Change
+	for _, w := range evidence.Words() {
+		if d := c.Of(string(w)) - before.Of(string(w)); d != 0 {
+			out = append(out, Change{string(w), d})
+		}
+	}
+	return out
+}
+
+// Section is every symbol with one evidence word.
+type Section struct {
+	Word  string
+	Count int
+	Lists []List
+}
+
+// List is the symbols of one package with one evidence word: what a number in
+// the evidence map links to. Package is an index into [Start.Packages], or -1
+// for symbols whose package the map does not have.
+type List struct {
+	Package int
+	Name    string
+	Symbols []int // indexes into [Start.Symbols], worst first
+}
+
+// Sections sorts the symbols by word (worst first), package (in the order of
+// the map) and risk. Words without a symbol are left out.
+func (s *Start) Sections() []Section {
+	index := map[string]int{}
+	for i, p := range s.Packages {
+		index[p.Name] = i
+	}
+	var out []Section
+	for _, word := range WorstFirst() {
+		lists := map[string]*List{}
+		sec := Section{Word: word}
+		for i, sym := range s.Symbols {
+			if sym.Word != word {
+				continue
+			}
+			l := lists[sym.Package]
+			if l == nil {
+				at, ok := index[sym.Package]
+				if !ok {
+					at = -1
+				}
+				l = &List{Package: at, Name: sym.Package}
+				lists[sym.Package] = l
+			}
+			l.Symbols = append(l.Symbols, i)
+			sec.Count++
+		}
+		for _, l := range lists {
+			slices.SortStableFunc(l.Symbols, func(a, b int) int { return cmp.Compare(s.Symbols[b].Risk, s.Symbols[a].Risk) })
+			sec.Lists = append(sec.Lists, *l)
+		}
+		slices.SortFunc(sec.Lists, func(a, b List) int {
+			if a.Package != b.Package && a.Package >= 0 && b.Package >= 0 {
+				return a.Package - b.Package
+			}
+			return cmp.Or(cmp.Compare(b.Package, a.Package), cmp.Compare(a.Name, b.Name))
+		})
+		if sec.Count > 0 {
+			out = append(out, sec)
+		}
+	}
+	return out
+}
+
+// DetailOrder ranks the symbols for a reader with limited room: refuted, stale
+// and not measured by risk, then proven with the newest certificate first.
+func (s *Start) DetailOrder() []int {
+	rank := map[string]int{}
+	for i, w := range WorstFirst() {
+		rank[w] = i
+	}
+	seq := map[string]int64{}
+	for _, c := range s.Certificates {
+		seq[c.ID] = c.Seq
+	}
+	out := make([]int, len(s.Symbols))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortStableFunc(out, func(i, j int) int {
+		a, b := s.Symbols[i], s.Symbols[j]
+		if c := cmp.Compare(rank[a.Word], rank[b.Word]); c != 0 {
+			return c
+		}
+		if a.Word == string(evidence.Proven) {
+			return cmp.Compare(seq[b.Certificate], seq[a.Certificate])
+		}
+		return cmp.Compare(b.Risk, a.Risk)
+	})
+	return out
+}
+
+// NewlyProven are the indexes of the symbols that this invocation proved,
+// newest certificate first.
+func (s *Start) NewlyProven() []int {
+	var out []int
+	for _, i := range s.DetailOrder() {
+		if s.Symbols[i].Word == string(evidence.Proven) && s.Symbols[i].New {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Headline is the verdict as one sentence without a full stop.
+func (s *Start) Headline() string {
+	c := s.Counts
+	switch {
+	case c.Total == 0:
+		return "No behaviour was found to measure"
+	case c.NotMeasured == c.Total:
+		return fmt.Sprintf("None of %d behaviours could be measured", c.Total)
+	case c.Proven == 0:
+		return fmt.Sprintf("None of %d behaviours is proven", c.Total)
+	case c.Total == 1:
+		return "The one behaviour is proven"
+	case c.Proven == c.Total:
+		return fmt.Sprintf("All %d behaviours are proven", c.Total)
+	case c.Proven == 1:
+		return fmt.Sprintf("1 of %d behaviours is proven", c.Total)
+	}
+	return fmt.Sprintf("%d of %d behaviours are proven", c.Proven, c.Total)
+}
+
+// NextSteps are the commands that get on, best first; never empty.
+func (s *Start) NextSteps() []Next {
+	var out []Next
+	for _, g := range s.Gaps {
+		if g.Word == string(evidence.Refuted) && len(g.Commands) > 0 {
+			out = append(out, Next{"see how " + g.Name + " can break unseen", g.Commands[0]})
+			break
+		}
+	}
+	for _, u := range s.Unmeasured {
+		if u.Command != "" {
+			out = append(out, Next{fmt.Sprintf("%d not measured: %s", u.Count, u.Detail), u.Command})
+			break
+		}
+	}
+	for _, g := range s.Gaps {
+		if g.Word == string(evidence.Stale) && len(g.Commands) > 0 {
+			out = append(out, Next{g.Name + " is stale", g.Commands[0]})
+			break
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, Next{"keep changes proven", "proveto prove --diff"})
+	}
+	return out
+}
