@@ -19,6 +19,7 @@ import (
 // loading it says what is wrong.
 func (d *Driver) Detect(root string) ([]lang.Project, error) {
 	var out []lang.Project
+	var tests []string // directory of each test file
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -28,6 +29,9 @@ func (d *Driver) Detect(root string) ([]lang.Project, error) {
 				return filepath.SkipDir
 			}
 			return nil
+		}
+		if strings.HasSuffix(e.Name(), "_test.go") {
+			tests = append(tests, filepath.Dir(path))
 		}
 		if e.Name() != "go.mod" || !e.Type().IsRegular() {
 			return nil
@@ -51,7 +55,24 @@ func (d *Driver) Detect(root string) ([]lang.Project, error) {
 		return nil, fmt.Errorf("detect Go modules: %w", err)
 	}
 	slices.SortFunc(out, func(a, b lang.Project) int { return strings.Compare(a.Dir, b.Dir) })
+	for _, dir := range tests {
+		if p := nearest(out, root, dir); p != nil {
+			p.TestFiles++
+		}
+	}
 	return out, nil
+}
+
+// nearest is the innermost module around a directory, nil when there is none.
+func nearest(ps []lang.Project, root, dir string) *lang.Project {
+	var best *lang.Project
+	for i := range ps {
+		p := &ps[i]
+		if within(filepath.Join(root, filepath.FromSlash(p.Dir)), dir) && (best == nil || len(p.Dir) > len(best.Dir) || best.Dir == ".") {
+			best = p
+		}
+	}
+	return best
 }
 
 func ignored(name string) bool {

@@ -1,6 +1,7 @@
 package golang
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,19 +26,19 @@ func TestDetectFindsModules(t *testing.T) {
 	}
 	var got []string
 	for _, p := range ps {
-		got = append(got, p.Dir+" "+p.Name+" "+p.Manifest)
+		got = append(got, fmt.Sprintf("%s %s %s %d", p.Dir, p.Name, p.Manifest, p.TestFiles))
 	}
 	want := []string{
-		". example.com/root go.mod",
-		"broken example.com/broken broken/go.mod",
-		"missing example.com/missing missing/go.mod",
-		"newer example.com/newer newer/go.mod",
-		"space/a example.com/space/a space/a/go.mod",
-		"space/b example.com/space/b space/b/go.mod",
-		"späce dir example.com/odd späce dir/go.mod",
-		"tags example.com/tags tags/go.mod",
-		"third example.com/dep third/go.mod",
-		"vendored example.com/vendored vendored/go.mod",
+		". example.com/root go.mod 1",
+		"broken example.com/broken broken/go.mod 1",
+		"missing example.com/missing missing/go.mod 1",
+		"newer example.com/newer newer/go.mod 1",
+		"space/a example.com/space/a space/a/go.mod 0",
+		"space/b example.com/space/b space/b/go.mod 1",
+		"späce dir example.com/odd späce dir/go.mod 1",
+		"tags example.com/tags tags/go.mod 2",
+		"third example.com/dep third/go.mod 1",
+		"vendored example.com/vendored vendored/go.mod 1",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("Detect (-want +got):\n%s", d)
@@ -207,5 +208,43 @@ func TestBrokenProbesAreFoundByPosition(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("broken(%q) (-want +got):\n%s", words, d)
 		}
+	}
+}
+
+func TestFingerprintFollowsToolchainAndSettings(t *testing.T) {
+	d := New()
+	print := func() string {
+		t.Helper()
+		got, err := d.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	t.Setenv("GOFLAGS", "")
+	first := print()
+	if first != print() || !strings.HasPrefix(first, "go1.") {
+		t.Errorf("Fingerprint = %q, want the release first and always the same", first)
+	}
+	t.Setenv("GOFLAGS", "-tags=other")
+	if got := print(); got == first {
+		t.Error("build tags do not change the fingerprint")
+	}
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{"bin/go": "#!/bin/sh\n", "VERSION": "go1.99.1\ntime now\n"} {
+		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(name)), []byte(body), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", filepath.Join(root, "bin"))
+	if got := print(); !strings.HasPrefix(got, "go1.99.1 ") {
+		t.Errorf("Fingerprint = %q, want go1.99.1", got)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := d.Fingerprint(); !fault.Has(err, lang.ToolMissing) {
+		t.Errorf("Fingerprint without go = %v, want tool_missing", err)
 	}
 }
