@@ -20,6 +20,11 @@ const (
 	costFactor    = 50
 )
 
+// maxProcesses ends a command without a process limit below level namespaces,
+// before it takes the pids of the whole machine. In a pid namespace the kernel
+// holds the number down.
+const maxProcesses = 4096
+
 // account is what a command used so far.
 type account struct {
 	reaped atomic.Int64 // ns of CPU of processes that were waited for
@@ -150,6 +155,9 @@ func (s *supervisor) watch(l evidence.Limits, began time.Time, acc *account, sto
 	interval := firstInterval
 	tick := time.NewTimer(interval)
 	defer tick.Stop()
+	if !s.tree.whole && l.Processes == 0 {
+		l.Processes = maxProcesses
+	}
 	if l.CPU > 0 || l.MemoryBytes > 0 || l.Processes > 0 {
 		poll = tick.C
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -59,7 +60,9 @@ type supervisor struct {
 func supervise() error {
 	deaf := make(chan os.Signal, 1)
 	signal.Notify(deaf, deafTo()...) // commands may signal pid 1; it must not care
-	unix.CloseOnExec(linkFD)
+	if err := closeInherited(); err != nil {
+		return err
+	}
 	l, err := newLink(linkFD)
 	if err != nil {
 		return err
@@ -79,6 +82,25 @@ func supervise() error {
 		e := s.run(d.order, d.fds, stops)
 		if err := l.send(message{Ended: &e}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// closeInherited keeps commands from getting what our own parent left open for
+// us: descriptors of a shell, of a test runner, of a terminal.
+func closeInherited() error {
+	err := unix.CloseRange(linkFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	names, lerr := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	if lerr != nil {
+		return fmt.Errorf("inherited descriptors: %w", errors.Join(err, lerr))
+	}
+	for _, n := range names {
+		if fd, err := strconv.Atoi(n.Name()); err == nil && fd >= linkFD {
+			unix.CloseOnExec(fd)
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ type tree struct {
 // process is one live process of a tree.
 type process struct {
 	pid, ppid int
+	group     int
 	zombie    bool
 	cpu       time.Duration // user and system, with the children it waited for
 	rss       int64         // bytes
@@ -101,7 +102,7 @@ func parseStat(pid int, b []byte) (process, bool) {
 		n, _ := strconv.ParseInt(string(f[i]), 10, 64) // the kernel writes numbers
 		return n
 	}
-	p := process{pid: pid, ppid: int(number(1)), zombie: f[0][0] == 'Z' || f[0][0] == 'X'}
+	p := process{pid: pid, ppid: int(number(1)), group: int(number(2)), zombie: f[0][0] == 'Z' || f[0][0] == 'X'}
 	p.cpu = time.Duration(number(11)+number(12)+number(13)+number(14)) * clockTick
 	p.rss = number(21) * pageSize
 	return p, true
@@ -153,9 +154,10 @@ func proportional(p process) int64 {
 	return p.rss
 }
 
-// kill sends SIGKILL to the whole tree. In a pid namespace one call reaches
-// everything at once and no fork can slip through. Elsewhere the tree is first
-// stopped, as long as new processes turn up, so that what forks cannot outrun us.
+// kill sends SIGKILL to the tree, once. In a pid namespace one call reaches
+// everything at once and no fork can slip through. Elsewhere the same holds for
+// each process group; a process that leaves its group between listing and signal
+// is met by the next call, so callers repeat it until nothing is left.
 func (t tree) kill() error {
 	if t.whole {
 		if err := unix.Kill(-1, unix.SIGKILL); err != nil && err != unix.ESRCH {
@@ -163,27 +165,27 @@ func (t tree) kill() error {
 		}
 		return nil
 	}
-	seen := map[int]bool{}
-	for {
-		ps, err := t.processes()
-		if err != nil {
-			return err
-		}
-		fresh := false
-		for _, p := range ps {
-			if !seen[p.pid] {
-				seen[p.pid], fresh = true, true
-				_ = unix.Kill(p.pid, unix.SIGSTOP) // gone already, or stopped
-			}
-		}
-		if !fresh {
-			break
-		}
+	ps, err := t.processes()
+	if err != nil {
+		return err
 	}
-	for pid := range seen {
-		_ = unix.Kill(pid, unix.SIGKILL) // a zombie until we reap it, so the pid is still its own
-	}
+	killGroups(ps)
 	return nil
+}
+
+// killGroups ends processes below a supervisor with their groups. Each command
+// begins a session, so no such group has a process that is not below; only
+// between fork and that moment can a command still be in its supervisor's own.
+func killGroups(ps []process) {
+	own := unix.Getpgrp()
+	done := map[int]bool{own: true, 0: true, 1: true}
+	for _, p := range ps {
+		if !done[p.group] {
+			done[p.group] = true
+			_ = unix.Kill(-p.group, unix.SIGKILL) // gone already
+		}
+		_ = unix.Kill(p.pid, unix.SIGKILL)
+	}
 }
 
 // endMarked kills the processes that carry the private directory of a dead box
@@ -196,33 +198,34 @@ func endMarked(scratch string) error {
 	}
 	mark := []byte("TMPDIR=" + scratch + "/tmp\x00")
 	for {
-		pids, err := marked(mark)
-		if err != nil || len(pids) == 0 {
+		ps, err := marked(mark)
+		if err != nil || len(ps) == 0 {
 			return err
 		}
-		for _, pid := range pids {
-			_ = unix.Kill(pid, unix.SIGKILL) // gone already
-		}
+		killGroups(ps)
 		time.Sleep(time.Millisecond)
 	}
 }
 
 // marked lists the live processes whose environment has the mark.
-func marked(mark []byte) ([]int, error) {
+func marked(mark []byte) ([]process, error) {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	var pids []int
+	var ps []process
 	for _, n := range names {
 		pid, err := strconv.Atoi(n.Name())
 		if err != nil {
 			continue
 		}
 		env, err := os.ReadFile("/proc/" + n.Name() + "/environ") // empty for a zombie, closed for other users
-		if err == nil && bytes.Contains(append([]byte{0}, env...), append([]byte{0}, mark...)) {
-			pids = append(pids, pid)
+		if err != nil || !bytes.Contains(append([]byte{0}, env...), append([]byte{0}, mark...)) {
+			continue
+		}
+		if p, ok := readProcess(pid); ok {
+			ps = append(ps, p)
 		}
 	}
-	return pids, nil
+	return ps, nil
 }
