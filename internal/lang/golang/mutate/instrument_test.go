@@ -1,0 +1,130 @@
+package mutate
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestCorpusSwitchEqualsPlain is the property that everything rests on: a probe
+// switched on behaves as the same sabotage in plain source, nothing switched on
+// behaves as the original, and line numbers stay.
+func TestCorpusSwitchEqualsPlain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a package for every site")
+	}
+	dir := corpus(t)
+	pkgs := []loaded{only(t, load(t, dir), "corpus")}
+	outs := instrument(t, pkgs)
+	sites := outs[0].Sites
+	tmp := t.TempDir()
+	original, switched, plains := filepath.Join(tmp, "original"), filepath.Join(tmp, "switched"), filepath.Join(tmp, "plains")
+	command(t, dir, nil, "go", "build", "-o", original, "./cmd")
+	command(t, dir, nil, "go", "build", "-overlay", overlay(t, filepath.Join(tmp, "o"), pkgs, outs), "-o", switched, "./cmd")
+
+	want := attempt(tmp, nil, original)
+	if got := attempt(tmp, nil, switched); got != want {
+		t.Fatalf("nothing on:\n%s", cmp.Diff(want, got))
+	}
+	if got := attempt(tmp, []string{"PVT_LOG=" + filepath.Join(tmp, "log")}, switched); got != want {
+		t.Fatalf("observing:\n%s", cmp.Diff(want, got))
+	}
+
+	buildPlains(t, dir, pkgs[0], sites)
+	command(t, dir, nil, "go", "build", "-o", plains, "./plains")
+	same := make([]bool, len(sites))
+	parallel(len(sites), func(i int) {
+		on := attempt(tmp, []string{fmt.Sprintf("PVT_SITE=corpus %d", i+1)}, switched)
+		off := attempt(tmp, nil, plains, fmt.Sprint(i))
+		if on != off {
+			t.Errorf("%s:%d %s %s: plain and switched differ (- plain + switched)\n%s\n%s", sites[i].File, sites[i].Line,
+				sites[i].Operator, sites[i].Summary, cmp.Diff(strings.Split(off, "\n"), strings.Split(on, "\n")), sites[i].Diff)
+		}
+		same[i] = on == want
+	})
+	equal := 0
+	for i, s := range sites {
+		if same[i] {
+			equal++
+			t.Logf("no difference: %s:%d:%d %s %s", s.File, s.Line, s.Column, s.Operator, s.Summary)
+		}
+	}
+	t.Logf("%d sites, %d change nothing that the corpus shows", len(sites), equal)
+	if equal*8 > len(sites) {
+		t.Errorf("%d of %d probes change nothing", equal, len(sites))
+	}
+}
+
+// buildPlains writes one package for every site, with its plain edits, and a
+// program that runs the one that its argument names.
+func buildPlains(t *testing.T, dir string, p loaded, sites []Site) {
+	t.Helper()
+	var main, cases bytes.Buffer
+	for i, s := range sites {
+		for name, src := range p.Sources {
+			if filepath.Dir(name) != p.dir {
+				continue
+			}
+			if p.RelFunc(name) == s.File {
+				src = Apply(src, s.Plain)
+			}
+			write(t, filepath.Join(dir, "plains", fmt.Sprintf("p%d", i), filepath.Base(name)), src)
+		}
+		fmt.Fprintf(&main, "import p%d \"corpus/plains/p%d\"\n", i, i)
+		fmt.Fprintf(&cases, "case \"%d\": p%d.Main()\n", i, i)
+	}
+	write(t, filepath.Join(dir, "plains/main.go"), fmt.Appendf(nil,
+		"package main\nimport \"os\"\n%s\nfunc main() {\nswitch os.Args[1] {\n%s}\n}\n", main.String(), cases.String()))
+}
+
+// TestCorpusOperators compares the probes of each line with its want comment.
+func TestCorpusOperators(t *testing.T) {
+	t.Parallel()
+	dir := corpus(t)
+	p := only(t, load(t, dir), "corpus")
+	out := instrument(t, []loaded{p})[0]
+	got := make(map[string][]string)
+	sites := append([]Site(nil), out.Sites...)
+	sort.SliceStable(sites, func(i, j int) bool {
+		a, b := sites[i], sites[j]
+		if a.Kind == "result" || b.Kind == "result" {
+			return a.Kind == "result" && b.Kind != "result"
+		}
+		return a.Column < b.Column
+	})
+	for _, s := range sites {
+		at := fmt.Sprintf("%s:%d", s.File, s.Line)
+		got[at] = append(got[at], s.Operator)
+	}
+	checked := 0
+	for name, src := range p.Sources {
+		for i, line := range strings.Split(string(src), "\n") {
+			_, want, found := strings.Cut(line, "want ")
+			if !found || !strings.Contains(line, "//") || filepath.Dir(name) != p.dir || strings.Contains(line, "a want comment") {
+				continue
+			}
+			checked++
+			at := fmt.Sprintf("%s:%d", p.RelFunc(name), i+1)
+			if diff := cmp.Diff(strings.Fields(want), got[at]); diff != "" {
+				t.Errorf("%s: probes (- want + got)\n%s", at, diff)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("%d lines with expectations, want at least 50", checked)
+	}
+	if os.Getenv("PVT_SHOW") != "" {
+		for _, s := range out.Skipped {
+			t.Logf("skipped %+v", s)
+		}
+		for name, src := range out.Files {
+			t.Logf("%s\n%s", name, src)
+		}
+	}
+}
