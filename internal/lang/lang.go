@@ -79,8 +79,11 @@ type Unit struct {
 	ID    string // import path
 	Dir   string // relative to the checkout
 	Files []string
-	Tests int             // test functions, examples and fuzz targets
-	Data  evidence.Digest // of files beside the sources that tests can read
+	// Imports are the ids of the units of the same project that it imports, in
+	// its tests as well.
+	Imports []string
+	Tests   int             // test functions, examples and fuzz targets
+	Data    evidence.Digest // of files beside the sources that tests can read
 }
 
 // Symbol is a behaviour that can be proven: a function or method with a body,

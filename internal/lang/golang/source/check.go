@@ -194,6 +194,19 @@ func (m *module) read(c *checker, j *job) (*entry, error) {
 	r := m.reader(c, j, p)
 	r.read()
 	e := &entry{Facts: r.out}
+	if m.req.Instrument {
+		if p.errors > 0 && j.plain != nil {
+			// Tests that do not compile leave the package usable for the others.
+			r = m.reader(c, j, c.check(j.plain, j.plain.GoFiles, sources))
+			r.read()
+			p = r.parsed
+		}
+		if p.errors == 0 {
+			if err := m.instrument(r, e, key); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return e, m.keep(key, e)
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/tools/go/packages"
+
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/lang"
 )
@@ -81,10 +83,31 @@ func (j *joiner) unitDigests() error {
 			rel = append(rel, j.m.rel(f))
 		}
 		slices.Sort(rel)
-		unit := lang.Unit{ID: u.path, Dir: j.m.rel(u.dir), Files: rel, Tests: counts[u.path], Data: data}
+		unit := lang.Unit{ID: u.path, Dir: j.m.rel(u.dir), Files: rel, Imports: j.m.imports(u), Tests: counts[u.path], Data: data}
 		j.scan.Units = append(j.scan.Units, unit)
 	}
 	return nil
+}
+
+// imports lists the units that a unit imports, sorted.
+func (m *module) imports(u *unitSource) []string {
+	own := map[string]bool{}
+	for _, v := range m.units {
+		own[v.path] = v != u
+	}
+	var out []string
+	for _, p := range []*packages.Package{u.pkg, u.xtest} {
+		if p == nil {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if own[imp.PkgPath] {
+				out = append(out, imp.PkgPath)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // declarations digests every declaration with all that it refers to. Types refer
