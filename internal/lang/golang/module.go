@@ -65,8 +65,9 @@ func (m *module) ask(ctx context.Context, d *Driver, w lang.Workspace, tc *toolc
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, fmt.Errorf("cache of the Go helper: %w", err)
 	}
+	// The helper uses its own environment: only the box knows TMPDIR and HOME.
 	req, err := json.Marshal(source.Request{
-		Root: w.Root, Project: m.project, Out: out, Env: tc.environ(w), Instrument: instrument, Drop: m.dropped,
+		Root: w.Root, Project: m.project, Out: out, Instrument: instrument, Drop: m.dropped,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("request to the Go helper: %w", err)
