@@ -30,31 +30,32 @@ type binary struct {
 // cache. When probes do not compile they are dropped, and it is built once more.
 // m.mu is held.
 func (m *module) build(ctx context.Context, d *Driver, w lang.Workspace, u lang.Unit) (binary, error) {
-	bin, out, err := m.compile(ctx, d, w, u, m.overlay)
+	bin, out, err := m.compile(ctx, d, w, u, m.probed.answer.Env, m.probed.overlay)
 	if err == nil {
 		return bin, nil
 	}
-	drop, derr := m.broken(w, out)
+	drop, derr := m.probed.broken(w, m.project, out)
 	if derr != nil || len(drop) == 0 {
 		return binary{}, err
 	}
 	m.dropped = append(m.dropped, drop...)
-	m.overlay = overlay{}
+	m.probed = nil
 	if err := m.instrument(ctx, d, w); err != nil {
 		return binary{}, err
 	}
-	bin, _, err = m.compile(ctx, d, w, u, m.overlay)
+	bin, _, err = m.compile(ctx, d, w, u, m.probed.answer.Env, m.probed.overlay)
 	return bin, err
 }
 
-// compile runs go test -c with an overlay. With an error come the words of the
+// compile runs go test -c with an overlay and what the loader adds to the
+// environment; m.mu is held. With an error come the words of the
 // compiler. The binary is built where the go command finds its last one, so that
 // it links only when something changed, and then kept under its digest: suites
 // in use are never overwritten.
-func (m *module) compile(ctx context.Context, d *Driver, w lang.Workspace, u lang.Unit, o overlay) (binary, []byte, error) {
+func (m *module) compile(ctx context.Context, d *Driver, w lang.Workspace, u lang.Unit, more []string, o overlay) (binary, []byte, error) {
 	tc := m.toolchain
 	args := []string{"test", "-c", "-vet=off", "-overlay=" + o.file, "-ldflags=-s -w"}
-	env := slices.Concat(tc.environ(w), m.answer.Env)
+	env := slices.Concat(tc.environ(w), more)
 	place := evidence.DigestParts(w.Root, m.project.Dir, u.ID, tc.GOROOT)
 	dir := filepath.Join(w.Cache, "go", "unit", place.Hex())
 	unlock, err := lock(dir)
@@ -140,10 +141,9 @@ func lock(dir string) (unlock func(), err error) {
 // position is where the compiler complains: file.go:12:34: words.
 var position = regexp.MustCompile(`(?m)^(?:vet: )?([^\s:][^:\n]*\.go):(\d+)(?::(\d+))?: `)
 
-// broken finds the probes that stand where the compiler complains; m.mu is
-// held. A complaint after the end of the original file is about text that was
+// broken finds the probes that stand where the compiler complains. A complaint after the end of the original file is about text that was
 // appended for result probes; which one cannot be told, so all of that file go.
-func (m *module) broken(w lang.Workspace, words []byte) ([]evidence.Digest, error) {
+func (p *probed) broken(w lang.Workspace, project lang.Project, words []byte) ([]evidence.Digest, error) {
 	type place struct {
 		file string
 		line int
@@ -153,7 +153,7 @@ func (m *module) broken(w lang.Workspace, words []byte) ([]evidence.Digest, erro
 	for _, g := range position.FindAllSubmatch(words, -1) {
 		file := string(g[1])
 		if !filepath.IsAbs(file) {
-			file = filepath.Join(w.Root, filepath.FromSlash(m.project.Dir), filepath.FromSlash(file))
+			file = filepath.Join(w.Root, filepath.FromSlash(project.Dir), filepath.FromSlash(file))
 		}
 		rel, err := filepath.Rel(w.Root, file)
 		if err != nil || !filepath.IsLocal(rel) {
@@ -177,8 +177,8 @@ func (m *module) broken(w lang.Workspace, words []byte) ([]evidence.Digest, erro
 		bad[place{rel, line}] = true
 	}
 	var out []evidence.Digest
-	for _, p := range m.packages {
-		sites, err := m.sitesOf(p)
+	for _, pkg := range p.packages {
+		sites, err := p.sitesOf(pkg)
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,6 @@ import (
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
-	"github.com/proveto/proveto/internal/lang/golang/source"
 	"github.com/proveto/proveto/internal/sandbox"
 )
 
@@ -67,10 +66,14 @@ func (d *Driver) Scan(ctx context.Context, w lang.Workspace, p lang.Project) (*l
 	m := d.module(w, p)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.answer != nil {
-		return m.answer.Scan, nil
+	if m.probed != nil {
+		return m.probed.answer.Scan, nil
 	}
-	a, err := m.read(ctx, d, w, false)
+	tc, err := m.tools(ctx, d, w)
+	if err != nil {
+		return nil, err
+	}
+	a, err := m.ask(ctx, d, w, tc, false)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +101,7 @@ func (d *Driver) Build(ctx context.Context, w lang.Workspace, s *lang.Scan, unit
 	if err := m.instrument(ctx, d, w); err != nil {
 		return nil, err
 	}
-	u, ok := m.unit(unit)
+	u, ok := m.probed.unit(unit)
 	if !ok {
 		return nil, fault.New(fault.Unmeasured, lang.NoTests, "module %s has no package %s", m.project.Name, unit)
 	}
@@ -109,7 +112,7 @@ func (d *Driver) Build(ctx context.Context, w lang.Workspace, s *lang.Scan, unit
 	if err != nil {
 		return nil, err
 	}
-	return newSuite(d, w, m, u, bin), nil
+	return newSuite(d, w, m, m.probed, u, bin), nil
 }
 
 // run runs one command in a box of its own and records it.
@@ -126,13 +129,4 @@ func (d *Driver) run(ctx context.Context, w lang.Workspace, spec sandbox.Spec, c
 		err = w.Record(run, out)
 	}
 	return run, out, err
-}
-
-// read asks the source helper about the module; m.mu is held.
-func (m *module) read(ctx context.Context, d *Driver, w lang.Workspace, instrument bool) (*source.Answer, error) {
-	tc, err := m.tools(ctx, d, w)
-	if err != nil {
-		return nil, err
-	}
-	return m.ask(ctx, d, w, tc, instrument)
 }

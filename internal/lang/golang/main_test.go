@@ -24,7 +24,42 @@ func TestMain(m *testing.M) {
 	if code, handled := source.Reexec(os.Args[1:]); handled {
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, dir := range shared.dirs {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// shared is the checkout of testdata/suite.txtar that several tests use: loading
+// it once is enough.
+var shared struct {
+	once sync.Once
+	dirs []string
+	err  error
+	d    *Driver
+	w    lang.Workspace
+}
+
+// setupShared gives a test its own record of runs on the shared checkout.
+func setupShared(t *testing.T) *bundle {
+	t.Helper()
+	shared.once.Do(func() {
+		for range 2 {
+			dir, err := os.MkdirTemp("", "golang")
+			if err != nil {
+				shared.err = err
+				return
+			}
+			shared.dirs = append(shared.dirs, dir)
+		}
+		shared.d = New()
+		shared.w, shared.err = unpack("testdata/suite.txtar", shared.dirs[0], shared.dirs[1])
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return newBundle(t, shared.d, shared.w)
 }
 
 // bundle is one checkout with a driver, and every run that was recorded.
@@ -41,39 +76,42 @@ type bundle struct {
 // setup unpacks an archive as a sealed checkout.
 func setup(t *testing.T, archive string) *bundle {
 	t.Helper()
-	b := &bundle{t: t, d: New(), outputs: map[evidence.Digest]sandbox.Output{}}
-	root := t.TempDir()
-	ar, err := txtar.ParseFile(archive)
+	w, err := unpack(archive, t.TempDir(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var parts []string
-	for _, f := range ar.Files {
-		b.write(root, f.Name, string(f.Data))
-		parts = append(parts, f.Name, string(f.Data))
-	}
-	b.w = lang.Workspace{
-		Root: root, Tree: evidence.Tree(evidence.DigestParts(parts...).Hex()), Cache: t.TempDir(),
-		Record: func(r evidence.Run, out sandbox.Output) error {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.runs = append(b.runs, r)
-			b.outputs[r.Digest()] = out
-			return nil
-		},
+	return newBundle(t, New(), w)
+}
+
+func newBundle(t *testing.T, d *Driver, w lang.Workspace) *bundle {
+	b := &bundle{t: t, d: d, w: w, outputs: map[evidence.Digest]sandbox.Output{}}
+	b.w.Record = func(r evidence.Run, out sandbox.Output) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.runs = append(b.runs, r)
+		b.outputs[r.Digest()] = out
+		return nil
 	}
 	return b
 }
 
-func (b *bundle) write(root, name, data string) {
-	b.t.Helper()
-	path := filepath.Join(root, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		b.t.Fatal(err)
+func unpack(archive, root, cache string) (lang.Workspace, error) {
+	ar, err := txtar.ParseFile(archive)
+	if err != nil {
+		return lang.Workspace{}, err
 	}
-	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
-		b.t.Fatal(err)
+	var parts []string
+	for _, f := range ar.Files {
+		name := filepath.Join(root, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return lang.Workspace{}, err
+		}
+		if err := os.WriteFile(name, f.Data, 0o644); err != nil {
+			return lang.Workspace{}, err
+		}
+		parts = append(parts, f.Name, string(f.Data))
 	}
+	return lang.Workspace{Root: root, Cache: cache, Tree: evidence.Tree(evidence.DigestParts(parts...).Hex())}, nil
 }
 
 // project is the one in the given directory.

@@ -31,12 +31,20 @@ type module struct {
 
 	mu        sync.Mutex
 	toolchain *toolchain
-	answer    *source.Answer
 	dropped   []evidence.Digest
-	overlay   overlay
-	testing   map[string]string // package testing with the controller
-	packages  []source.Package  // sorted by path: the index + 1 is the package's number
-	sites     map[string][]mutate.Site
+	probed    *probed
+}
+
+// probed is one instrumentation of a module. Dropping a site makes another one;
+// a suite keeps the one that it was built from, because its numbers differ.
+type probed struct {
+	answer   *source.Answer
+	packages []source.Package  // sorted by path: the index + 1 is the package's number
+	testing  map[string]string // package testing with the controller
+	overlay  overlay
+
+	mu    sync.Mutex
+	sites map[string][]mutate.Site // by path, as far as they were needed
 }
 
 // overlay is a list of replaced files: original to replacement, both absolute.
@@ -57,8 +65,9 @@ func (m *module) ask(ctx context.Context, d *Driver, w lang.Workspace, tc *toolc
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, fmt.Errorf("cache of the Go helper: %w", err)
 	}
+	// The helper uses its own environment: only the box knows TMPDIR and HOME.
 	req, err := json.Marshal(source.Request{
-		Root: w.Root, Project: m.project, Out: out, Env: tc.environ(w), Instrument: instrument, Drop: m.dropped,
+		Root: w.Root, Project: m.project, Out: out, Instrument: instrument, Drop: m.dropped,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("request to the Go helper: %w", err)
@@ -108,34 +117,33 @@ func slashDir(dir string) string {
 
 // instrument makes the overlay of the whole module; m.mu is held.
 func (m *module) instrument(ctx context.Context, d *Driver, w lang.Workspace) error {
-	if m.overlay.file != "" {
+	if m.probed != nil {
 		return nil
 	}
 	tc, err := m.tools(ctx, d, w)
 	if err != nil {
 		return err
 	}
-	if m.answer, err = m.ask(ctx, d, w, tc, true); err != nil {
-		m.answer = nil
+	p := &probed{sites: map[string][]mutate.Site{}}
+	if p.answer, err = m.ask(ctx, d, w, tc, true); err != nil {
 		return err
 	}
-	if m.testing, err = patched(w.Cache, tc.root()); err != nil {
+	if p.testing, err = patched(w.Cache, tc.GOROOT); err != nil {
 		return err
 	}
-	m.packages = slices.Clone(m.answer.Packages)
-	slices.SortFunc(m.packages, func(a, b source.Package) int { return strings.Compare(a.Path, b.Path) })
-	m.sites = map[string][]mutate.Site{}
-	replace := maps.Clone(m.testing)
-	for _, p := range m.packages {
-		maps.Copy(replace, p.Files)
-		maps.Copy(replace, p.Extra)
+	p.packages = slices.Clone(p.answer.Packages)
+	slices.SortFunc(p.packages, func(a, b source.Package) int { return strings.Compare(a.Path, b.Path) })
+	replace := maps.Clone(p.testing)
+	for _, pkg := range p.packages {
+		maps.Copy(replace, pkg.Files)
+		maps.Copy(replace, pkg.Extra)
 	}
-	m.overlay, err = writeOverlay(w.Cache, replace)
-	return err
+	if p.overlay, err = writeOverlay(w.Cache, replace); err != nil {
+		return err
+	}
+	m.probed = p
+	return nil
 }
-
-// root is the path under which the go command is asked to find its packages.
-func (tc *toolchain) root() string { return tc.GOROOT }
 
 // patched writes package testing with the controller into the cache.
 func patched(cache, goroot string) (map[string]string, error) {
@@ -209,8 +217,8 @@ func writeOnce(name string, b []byte) error {
 	return nil
 }
 
-func (m *module) unit(id string) (lang.Unit, bool) {
-	for _, u := range m.answer.Scan.Units {
+func (p *probed) unit(id string) (lang.Unit, bool) {
+	for _, u := range p.answer.Scan.Units {
 		if u.ID == id {
 			return u, true
 		}
@@ -218,40 +226,48 @@ func (m *module) unit(id string) (lang.Unit, bool) {
 	return lang.Unit{}, false
 }
 
-// sitesOf reads the probes of a package once; m.mu is held.
-func (m *module) sitesOf(p source.Package) ([]mutate.Site, error) {
-	if s, ok := m.sites[p.Path]; ok {
+// sitesOf reads the probes of a package once.
+func (p *probed) sitesOf(pkg source.Package) ([]mutate.Site, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s, ok := p.sites[pkg.Path]; ok {
 		return s, nil
 	}
-	s, err := p.Sites()
+	s, err := pkg.Sites()
 	if err != nil {
 		return nil, err
 	}
-	m.sites[p.Path] = s
+	p.sites[pkg.Path] = s
 	return s, nil
 }
 
 // bases are the instructions that make the numbers of sites unique.
-func (m *module) bases() map[string]int64 {
+func (p *probed) bases() map[string]int64 {
 	out := map[string]int64{}
-	for i, p := range m.packages {
-		out[p.Path] = int64(i+1) << siteBits
+	for i, pkg := range p.packages {
+		out[pkg.Path] = int64(i+1) << siteBits
 	}
 	return out
 }
 
-// site finds a probe by its switch; m.mu is held.
-func (m *module) site(number int64) (source.Package, mutate.Site, error) {
-	i, n := int(number>>siteBits)-1, int(number&(1<<siteBits-1))
-	if i < 0 || i >= len(m.packages) {
-		return source.Package{}, mutate.Site{}, fault.New(fault.Internal, "internal", "switch %d names no package of %s", number, m.project.Name)
+// site finds a probe by its switch.
+func (p *probed) site(probe lang.Probe) (source.Package, mutate.Site, error) {
+	bad := func(what string) (source.Package, mutate.Site, error) {
+		return source.Package{}, mutate.Site{}, fault.New(fault.Internal, "internal", "switch %d of probe %q names %s", probe.Switch, probe.Summary, what)
 	}
-	sites, err := m.sitesOf(m.packages[i])
+	i, n := int(probe.Switch>>siteBits)-1, int(probe.Switch&(1<<siteBits-1))
+	if i < 0 || i >= len(p.packages) {
+		return bad("no package")
+	}
+	sites, err := p.sitesOf(p.packages[i])
 	if err != nil {
 		return source.Package{}, mutate.Site{}, err
 	}
 	if n < 1 || n > len(sites) {
-		return source.Package{}, mutate.Site{}, fault.New(fault.Internal, "internal", "switch %d names no probe of %s", number, m.packages[i].Path)
+		return bad("no probe")
 	}
-	return m.packages[i], sites[n-1], nil
+	if sites[n-1].Digest() != probe.Digest() {
+		return bad("another probe")
+	}
+	return p.packages[i], sites[n-1], nil
 }

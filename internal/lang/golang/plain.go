@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/proveto/proveto/internal/evidence"
-	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
 	"github.com/proveto/proveto/internal/lang/golang/mutate"
 )
@@ -18,22 +17,17 @@ import (
 // Plain implements [lang.Suite]: the probe is written into the source, and
 // nothing else of ours is in the build but the controller in package testing.
 func (s *suite) Plain(ctx context.Context, p lang.Probe) (lang.Suite, error) {
-	s.m.mu.Lock()
-	defer s.m.mu.Unlock()
-	_, site, err := s.m.site(p.Switch)
+	_, site, err := s.p.site(p)
 	if err != nil {
 		return nil, err
-	}
-	if site.Digest() != p.Digest() {
-		return nil, fault.New(fault.Internal, "internal", "switch %d is another probe than %q", p.Switch, p.Summary)
 	}
 	original := filepath.Join(s.w.Root, filepath.FromSlash(site.File))
 	src, err := os.ReadFile(original)
 	if err != nil {
 		return nil, fmt.Errorf("plain probe: %w", err)
 	}
-	replace := maps.Clone(s.m.testing)
-	if err := s.m.controllerFirst(s.w.Cache, replace); err != nil {
+	replace := maps.Clone(s.p.testing)
+	if err := s.p.controllerFirst(s.w.Cache, replace); err != nil {
 		return nil, err
 	}
 	edited := mutate.Apply(src, site.Plain)
@@ -46,11 +40,13 @@ func (s *suite) Plain(ctx context.Context, p lang.Probe) (lang.Suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	bin, _, err := s.m.compile(ctx, s.d, s.w, s.unit, o)
+	s.m.mu.Lock()
+	bin, _, err := s.m.compile(ctx, s.d, s.w, s.unit, s.p.answer.Env, o)
+	s.m.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("plain probe %q: %w", p.Summary, err)
 	}
-	plain := newSuite(s.d, s.w, s.m, s.unit, bin)
+	plain := newSuite(s.d, s.w, s.m, s.p, s.unit, bin)
 	plain.plain = &p.Probe
 	return plain, nil
 }
@@ -58,9 +54,9 @@ func (s *suite) Plain(ctx context.Context, p lang.Probe) (lang.Suite, error) {
 // controllerFirst makes every package of the module import package testing, as
 // the instrumented ones do: otherwise code of the project could run, and read
 // the instructions, before the controller.
-func (m *module) controllerFirst(cache string, replace map[string]string) error {
-	for _, p := range m.packages {
-		for path, extra := range p.Extra {
+func (p *probed) controllerFirst(cache string, replace map[string]string) error {
+	for _, pkg := range p.packages {
+		for path, extra := range pkg.Extra {
 			src, err := os.ReadFile(extra)
 			if err != nil {
 				return fmt.Errorf("plain probe: %w", err)

@@ -13,8 +13,6 @@ import (
 // nothing. Probes whose result was not seen at all come after the others of
 // their kind.
 func (s *suite) Probes(symbol string, seen []evidence.Run, all bool) []lang.Probe {
-	s.m.mu.Lock()
-	defer s.m.mu.Unlock()
 	values := valuesOf(seen)
 	atInit := onlyAtInit(symbol, seen)
 	type ranked struct {
@@ -22,12 +20,12 @@ func (s *suite) Probes(symbol string, seen []evidence.Run, all bool) []lang.Prob
 		unseen bool
 	}
 	var out []ranked
-	for i, p := range s.m.packages {
+	for i, p := range s.p.packages {
 		if !slices.Contains(p.Symbols, symbol) {
 			continue
 		}
 		base := int64(i+1) << siteBits
-		sites, err := s.m.sitesOf(p)
+		sites, err := s.p.sitesOf(p)
 		if err != nil {
 			return nil // the cache was damaged since the suite was built; nothing can be switched on
 		}

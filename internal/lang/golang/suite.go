@@ -33,15 +33,17 @@ type suite struct {
 	d     *Driver
 	w     lang.Workspace
 	m     *module
+	p     *probed
+	tc    *toolchain
 	unit  lang.Unit
 	bin   binary
 	plain *evidence.Probe // written into the source; nil for an instrumented suite
 	boxes *pool
 }
 
-func newSuite(d *Driver, w lang.Workspace, m *module, u lang.Unit, bin binary) *suite {
-	s := &suite{d: d, w: w, m: m, unit: u, bin: bin}
-	spec := m.toolchain.spec(w)
+func newSuite(d *Driver, w lang.Workspace, m *module, p *probed, u lang.Unit, bin binary) *suite {
+	s := &suite{d: d, w: w, m: m, p: p, tc: m.toolchain, unit: u, bin: bin}
+	spec := s.tc.spec(w)
 	spec.Network = w.Network
 	spec.Writable = nil
 	s.boxes = &pool{openFunc: func(ctx context.Context) (box, error) { return d.openFunc(ctx, spec) }}
@@ -99,16 +101,11 @@ func (s *suite) instructions(r lang.Request) (controller.Instructions, error) {
 	case r.Observe && r.Probe != nil:
 		return in, fault.New(fault.Internal, "internal", "observe is for runs on the original")
 	case r.Observe:
-		in.Mode, in.Bases = controller.Observe, s.m.bases()
+		in.Mode, in.Bases = controller.Observe, s.p.bases()
 	case r.Probe != nil:
-		s.m.mu.Lock()
-		defer s.m.mu.Unlock()
-		p, site, err := s.m.site(r.Probe.Switch)
+		p, _, err := s.p.site(*r.Probe)
 		if err != nil {
 			return in, err
-		}
-		if site.Digest() != r.Probe.Digest() {
-			return in, fault.New(fault.Internal, "internal", "switch %d is another probe than %q", r.Probe.Switch, r.Probe.Summary)
 		}
 		in.Mode, in.Package, in.Site = controller.Probe, p.Path, int(r.Probe.Switch&(1<<siteBits-1))
 		in.AtInit, in.Differ = r.Probe.AtInit, r.Differ
@@ -174,9 +171,9 @@ func selector(tests []string) string {
 // environ is the environment of one run, as go test gives it: the go command
 // first on PATH, GOROOT, and the directory of the package.
 func (s *suite) environ(r lang.Request) []string {
-	tc := s.m.toolchain
+	tc := s.tc
 	env := slices.Concat(s.w.Env, []string{
-		"PATH=" + filepath.Join(tc.GOROOT, "bin") + string(filepath.ListSeparator) + tc.path,
+		"PATH=" + tc.path,
 		"GOROOT=" + tc.GOROOT, "GOMODCACHE=" + tc.modCache, "GOPROXY=off", "GOTOOLCHAIN=local", "GOENV=off", "GOTELEMETRY=off",
 		"PWD=" + filepath.Join(s.w.Root, filepath.FromSlash(s.unit.Dir)),
 	})

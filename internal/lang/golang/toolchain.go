@@ -19,6 +19,8 @@ import (
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/lang/golang/controller"
+	"github.com/proveto/proveto/internal/lang/golang/source"
 	"github.com/proveto/proveto/internal/sandbox"
 )
 
@@ -92,6 +94,47 @@ func (s settings) get(name string) string {
 	return s.file[name]
 }
 
+// Fingerprint implements [lang.Driver]: version of the go command on PATH, the
+// driver with its controller, and the settings that change a build.
+func (d *Driver) Fingerprint() (string, error) {
+	s, err := newSettings(lang.Workspace{})
+	if err != nil {
+		return "", err
+	}
+	bin := findGo(trustedPath(s.get("PATH"), ""))
+	if bin == "" {
+		return "", noGo()
+	}
+	real, err := filepath.EvalSymlinks(bin)
+	if err != nil {
+		return "", fault.Wrap(err, fault.Unmeasured, lang.ToolMissing, "go command")
+	}
+	// A go command that is a script of some manager has no VERSION beside it:
+	// then its own bytes must do.
+	name := filepath.Join(filepath.Dir(filepath.Dir(real)), "VERSION")
+	b, err := os.ReadFile(name)
+	if err != nil {
+		if b, err = os.ReadFile(real); err != nil {
+			return "", fault.Wrap(err, fault.Unmeasured, lang.ToolMissing, "go command")
+		}
+		b = []byte("go " + evidence.DigestOf(b).Short())
+	}
+	release, _, _ := strings.Cut(string(b), "\n")
+	ours, err := controller.Digest()
+	if err != nil {
+		return "", err
+	}
+	parts := []string{string(ours)}
+	for _, k := range kept {
+		parts = append(parts, k+"="+s.get(k))
+	}
+	return fmt.Sprintf("%s %s/%s, %s, %s", release, runtime.GOOS, runtime.GOARCH, source.Driver, evidence.DigestParts(parts...).Short()), nil
+}
+
+func noGo() *fault.Error {
+	return fault.New(fault.Unmeasured, lang.ToolMissing, "no go command on PATH").Hint("install Go: https://go.dev/dl")
+}
+
 // tools finds the toolchain of the module; m.mu is held.
 func (m *module) tools(ctx context.Context, d *Driver, w lang.Workspace) (*toolchain, error) {
 	if m.toolchain != nil {
@@ -101,15 +144,12 @@ func (m *module) tools(ctx context.Context, d *Driver, w lang.Workspace) (*toolc
 	if err != nil {
 		return nil, err
 	}
-	tc := &toolchain{path: s.get("PATH")}
-	if tc.path == "" {
-		tc.path = defaultPath
+	tc := &toolchain{path: trustedPath(s.get("PATH"), w.Root)}
+	if tc.goBin = findGo(tc.path); tc.goBin == "" {
+		return nil, noGo()
 	}
 	if err := tc.caches(s, w); err != nil {
 		return nil, err
-	}
-	if tc.goBin = findGo(tc.path, w.Root); tc.goBin == "" {
-		return nil, fault.New(fault.Unmeasured, lang.ToolMissing, "no go command on PATH").Hint("install Go: https://go.dev/dl")
 	}
 	if err := tc.ask(ctx, d, w, s); err != nil {
 		return nil, err
@@ -129,6 +169,9 @@ func (m *module) tools(ctx context.Context, d *Driver, w lang.Workspace) (*toolc
 	if err := tc.outsideModCache(ctx, d, w, s); err != nil {
 		return nil, err
 	}
+	// Whoever starts "go" by its name gets this one.
+	tc.path = filepath.Join(tc.GOROOT, "bin") + string(filepath.ListSeparator) + tc.path
+	tc.env = append(tc.env, "PATH="+tc.path)
 	m.toolchain = tc
 	return tc, nil
 }
@@ -170,13 +213,24 @@ func (tc *toolchain) caches(s settings, w lang.Workspace) error {
 	return nil
 }
 
-// findGo searches absolute directories outside the checkout: a program of that
-// name in the tree is not the toolchain.
-func findGo(path, root string) string {
+// trustedPath keeps the absolute directories of a PATH that lie outside the
+// checkout: a program in the tree is not a tool.
+func trustedPath(path, root string) string {
+	if path == "" {
+		path = defaultPath
+	}
+	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) || within(root, dir) {
-			continue
+		if filepath.IsAbs(dir) && (root == "" || !within(root, dir)) {
+			dirs = append(dirs, dir)
 		}
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
+// findGo searches a trusted path.
+func findGo(path string) string {
+	for _, dir := range filepath.SplitList(path) {
 		name := filepath.Join(dir, "go")
 		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return name
