@@ -3,6 +3,10 @@ package mutate
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"sort"
@@ -16,9 +20,6 @@ import (
 // switched on behaves as the same sabotage in plain source, nothing switched on
 // behaves as the original, and line numbers stay.
 func TestCorpusSwitchEqualsPlain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a package for every site")
-	}
 	dir := corpus(t)
 	pkgs := []loaded{only(t, load(t, dir), "corpus")}
 	outs := instrument(t, pkgs)
@@ -36,10 +37,12 @@ func TestCorpusSwitchEqualsPlain(t *testing.T) {
 		t.Fatalf("observing:\n%s", cmp.Diff(want, got))
 	}
 
-	buildPlains(t, dir, pkgs[0], sites)
-	command(t, dir, nil, "go", "build", "-o", plains, "./plains")
+	chosen := sample(len(sites))
+	buildPlains(t, dir, pkgs[0], sites, chosen)
+	command(t, dir, nil, "go", "build", "-gcflags=-N -l", "-o", plains, "./plains")
 	same := make([]bool, len(sites))
-	parallel(len(sites), func(i int) {
+	parallel(len(chosen), func(n int) {
+		i := chosen[n]
 		on := attempt(tmp, []string{fmt.Sprintf("PVT_SITE=corpus %d", i+1)}, switched)
 		off := attempt(tmp, nil, plains, fmt.Sprint(i))
 		if on != off {
@@ -49,24 +52,44 @@ func TestCorpusSwitchEqualsPlain(t *testing.T) {
 		same[i] = on == want
 	})
 	equal := 0
-	for i, s := range sites {
+	for _, i := range chosen {
+		s := sites[i]
 		if same[i] {
 			equal++
 			t.Logf("no difference: %s:%d:%d %s %s", s.File, s.Line, s.Column, s.Operator, s.Summary)
 		}
 	}
-	t.Logf("%d sites, %d change nothing that the corpus shows", len(sites), equal)
-	if equal*8 > len(sites) {
-		t.Errorf("%d of %d probes change nothing", equal, len(sites))
+	t.Logf("%d sites, %d compared, %d change nothing that the corpus shows", len(sites), len(chosen), equal)
+	if equal*5 > len(chosen) {
+		t.Errorf("%d of %d probes change nothing", equal, len(chosen))
 	}
 }
 
-// buildPlains writes one package for every site, with its plain edits, and a
+// sample chooses the sites to build plainly: a package each is slow. All of
+// them with PROVETO_LONG=1, of n slices the i-th with PROVETO_LONG=i/n.
+func sample(sites int) []int {
+	first, step := 3, 11
+	if long := os.Getenv("PROVETO_LONG"); long == "1" {
+		first, step = 0, 1
+	} else if long != "" {
+		if _, err := fmt.Sscanf(long, "%d/%d", &first, &step); err != nil {
+			panic(err)
+		}
+	}
+	var out []int
+	for i := first; i < sites; i += step {
+		out = append(out, i)
+	}
+	return out
+}
+
+// buildPlains writes one package for every chosen site, with its plain edits, and a
 // program that runs the one that its argument names.
-func buildPlains(t *testing.T, dir string, p loaded, sites []Site) {
+func buildPlains(t *testing.T, dir string, p loaded, sites []Site, chosen []int) {
 	t.Helper()
 	var main, cases bytes.Buffer
-	for i, s := range sites {
+	for _, i := range chosen {
+		s := sites[i]
 		for name, src := range p.Sources {
 			if filepath.Dir(name) != p.dir {
 				continue
@@ -126,5 +149,75 @@ func TestCorpusOperators(t *testing.T) {
 		for name, src := range out.Files {
 			t.Logf("%s\n%s", name, src)
 		}
+	}
+}
+
+// TestCorpusPlainCompiles type-checks every plain sabotage.
+func TestCorpusPlainCompiles(t *testing.T) {
+	t.Parallel()
+	dir := corpus(t)
+	p := only(t, load(t, dir), "corpus")
+	checkPlains(t, p, instrument(t, []loaded{p})[0].Sites, 1)
+}
+
+// checkPlains type-checks the package with the plain edits of every step-th
+// site.
+func checkPlains(t *testing.T, p loaded, sites []Site, step int) {
+	t.Helper()
+	in := &pkg{in: p.Input}
+	for i := 0; i < len(sites); i += step {
+		s := sites[i]
+		fset := token.NewFileSet()
+		var files []*ast.File
+		for _, f := range p.Files {
+			name := p.Fset.File(f.FileStart).Name()
+			src := p.Sources[name]
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			if p.RelFunc(name) == s.File {
+				src = Apply(src, s.Plain)
+			}
+			parsed, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
+			if err != nil {
+				t.Errorf("%s:%d %s: %v", s.File, s.Line, s.Operator, err)
+				return
+			}
+			files = append(files, parsed)
+			if in.files == nil {
+				for _, f := range p.Files {
+					in.files = append(in.files, &file{syntax: f})
+				}
+			}
+		}
+		conf := types.Config{GoVersion: p.Types.GoVersion(), Importer: in.importer()}
+		if _, err := conf.Check(p.Path, fset, files, nil); err != nil {
+			t.Errorf("%s:%d %s %s: %v\n%s", s.File, s.Line, s.Operator, s.Summary, err, s.Diff)
+		}
+	}
+}
+
+// TestDiffAppliesWithGit hands every diff to git and compares the result with
+// the plain edits.
+func TestDiffAppliesWithGit(t *testing.T) {
+	t.Parallel()
+	dir := corpus(t)
+	p := only(t, load(t, dir), "corpus")
+	command(t, dir, nil, "git", "init", "-q", ".")
+	sites := instrument(t, []loaded{p})[0].Sites
+	for i := 0; i < len(sites); i += 5 {
+		s := sites[i]
+		name := filepath.Join(dir, s.File)
+		patch := filepath.Join(t.TempDir(), "patch")
+		write(t, patch, []byte(s.Diff))
+		command(t, dir, nil, "git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", patch)
+		got, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(Apply(p.Sources[name], s.Plain)), string(got)); diff != "" {
+			t.Errorf("%s:%d %s: applied diff (- edits + git)\n%s", s.File, s.Line, s.Operator, diff)
+		}
+		write(t, name, p.Sources[name])
 	}
 }

@@ -74,6 +74,9 @@ func (w *walker) swapEdits(e *ast.BinaryExpr, to token.Token) []Edit {
 	f := w.file
 	op := f.offset(e.OpPos)
 	swapped := Edit{Start: op, End: op + len(e.Op.String()), Text: to.String()}
+	if strings.IndexByte("+-*&^<", f.src[swapped.End]) >= 0 {
+		swapped.Text += " " // a+-b must not become a--b, nor a**p a/*p
+	}
 	if to.Precedence() == e.Op.Precedence() {
 		return []Edit{swapped}
 	}
