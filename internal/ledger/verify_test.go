@@ -381,7 +381,8 @@ func (b *bench) onFile(t *testing.T, file []byte, s sample) (any, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), store.FileName)
 	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return nil, err
 	}
 	db, err := store.Open(t.Context(), store.Config{Path: path})
 	if err != nil {
