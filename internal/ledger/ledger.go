@@ -159,6 +159,10 @@ func (l *Ledger) insert(ctx context.Context, tx *store.Tx, t *tree, e Entry) err
 	if err := l.complete(ctx, tx, e); err != nil {
 		return err
 	}
+	return l.write(ctx, tx, t, e)
+}
+
+func (l *Ledger) write(ctx context.Context, tx *store.Tx, t *tree, e Entry) error {
 	rows, err := project(e)
 	if err != nil {
 		return err

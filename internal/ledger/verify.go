@@ -231,6 +231,9 @@ func (v *verifier) entry(ctx context.Context, e Entry, p *lockstep) error {
 	if err := v.note(CodeBroken, e.Seq, err); err != nil {
 		return err
 	}
+	for _, c := range rows.Certificates {
+		v.certs[evidence.Digest(c.Digest)] = evidence.Digest(rows.Probes[0].Digest)
+	}
 	return p.match(ctx, e.Seq, rows)
 }
 

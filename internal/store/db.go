@@ -326,3 +326,26 @@ func (db *DB) CheckStorage(ctx context.Context) error {
 		return nil
 	})
 }
+
+// Migrating runs fn while no other process does the same, for package queue's
+// own schema. On SQLite that is inside a write transaction; on PostgreSQL tx is
+// nil, because some of River's migrations must not share a transaction.
+func (db *DB) Migrating(ctx context.Context, fn func(tx *Tx) error) error {
+	if db.dialect == SQLite {
+		return db.Write(ctx, fn)
+	}
+	conn, err := db.conn(ctx, time.Now().Add(BusyTimeout))
+	if err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, fmt.Sprintf("SELECT pg_advisory_lock(%d)", lockKey+1))
+	if err != nil {
+		err = db.faultOf(err, "lock")
+	} else {
+		err = fn(nil)
+		// With the context cancelled the connection, and so the lock, ends below.
+		_, unlock := conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("SELECT pg_advisory_unlock(%d)", lockKey+1))
+		err = errors.Join(err, db.faultOf(unlock, "unlock"))
+	}
+	return errors.Join(err, ignoreDone(conn.Close()))
+}
