@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
@@ -23,7 +24,8 @@ type Checkout struct {
 	v    *vault
 	tree evidence.Tree
 	slot string
-	held *os.File
+	held *os.File // the slot's lock
+	gc   *os.File // keeps the objects for as long
 	once sync.Once
 	err  error
 }
@@ -54,22 +56,34 @@ func (s *Store) Checkout(ctx context.Context, repo Repo, tree evidence.Tree) (*C
 	if err != nil {
 		return nil, err
 	}
-	defer objects.Close()
-	files, err := v.files(ctx, tree)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkNames(files); err != nil {
-		return nil, fmt.Errorf("check out tree %s: %w", tree, err)
-	}
-	c := &Checkout{v: v, tree: tree}
-	if err := c.take(); err != nil {
-		return nil, fmt.Errorf("find a place to check out %s: %w", repo.Name, err)
-	}
-	if err := c.restore(ctx, files); err != nil {
-		return nil, errors.Join(fmt.Errorf("check out tree %s: %w", tree, err), c.held.Close())
+	c := &Checkout{v: v, tree: tree, gc: objects}
+	if err := c.fill(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("check out tree %s of %s: %w", tree, repo.Name, err), c.free())
 	}
 	return c, nil
+}
+
+func (c *Checkout) fill(ctx context.Context) error {
+	files, err := c.v.files(ctx, c.tree)
+	if err != nil {
+		return err
+	}
+	if err := checkNames(files); err != nil {
+		return err
+	}
+	if err := c.take(); err != nil {
+		return fmt.Errorf("find a slot: %w", err)
+	}
+	return c.restore(ctx, files)
+}
+
+// free gives the locks back.
+func (c *Checkout) free() error {
+	var err error
+	if c.held != nil {
+		err = c.held.Close()
+	}
+	return errors.Join(err, c.gc.Close())
 }
 
 // take locks a slot: one with the tree, else the first free one, else a new one.
@@ -116,6 +130,10 @@ func (c *Checkout) hold(slot string) (bool, error) {
 	}
 	if err != nil {
 		return false, err
+	}
+	now := time.Now()
+	if err := os.Chtimes(f.Name(), now, now); err != nil { // tells gc when the slot was used
+		return false, errors.Join(err, f.Close())
 	}
 	c.slot, c.held = slot, f
 	return true, nil
@@ -256,7 +274,7 @@ func (c *Checkout) Release(ctx context.Context) error {
 		if err == nil {
 			err = c.restore(ctx, files)
 		}
-		c.err = errors.Join(err, c.held.Close())
+		c.err = errors.Join(err, c.free())
 	})
 	return c.err
 }

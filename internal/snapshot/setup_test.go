@@ -15,7 +15,7 @@ import (
 	"github.com/proveto/proveto/internal/evidence"
 )
 
-// bench is a store and the directory of a user.
+// bundle is a store and the directory of a user.
 type bundle struct {
 	t     *testing.T
 	store *Store
@@ -169,4 +169,27 @@ func fingerprint(t *testing.T, dir string) string {
 	}
 	sort.Strings(lines)
 	return strings.Join(lines, "\n")
+}
+
+func mkfifo(p string) error { return syscall.Mkfifo(p, 0o644) }
+
+// makeRepo is repo for benchmarks.
+func makeRepo(dir string, files map[string]string) error {
+	for name, body := range files {
+		p := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(p, []byte(body), 0o644); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=u", "-c", "user.email=u@x", "commit", "-q", "-m", "first"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s: %w: %s", args[0], err, out)
+		}
+	}
+	return nil
 }

@@ -141,9 +141,9 @@ func (s *Store) open(ctx context.Context, repo Repo) (*vault, error) {
 	old, err := readOrigin(v.dir)
 	if err == nil {
 		v.objects = old.Objects
-		if same(old.Repo, repo) && !v.learn(repo.Objects) {
-			return v, nil
-		}
+	}
+	if !v.learn(repo.Objects) && err == nil && same(old.Repo, repo) {
+		return v, nil
 	}
 	if err := os.MkdirAll(v.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the store of %s: %w", repo.Name, err)
@@ -166,22 +166,28 @@ func same(a, b Repo) bool {
 		a.Objects == b.Objects && a.Format == b.Format && a.Bare == b.Bare && a.Shallow == b.Shallow
 }
 
+// init makes the git directory beside its place and moves it there whole.
 func (v *vault) init(ctx context.Context, held *os.File) error {
-	_, err := os.Stat(filepath.Join(v.git, "info", "attributes"))
-	if err == nil {
+	if _, err := os.Stat(v.git); err == nil {
 		return nil
 	}
+	fresh := v.git + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return err
+	}
 	if _, _, err := v.s.git.run(ctx, call{
-		args: []string{"init", "-q", "--bare", "--template=", "--object-format=" + v.repo.Format, "--", v.git},
+		args: []string{"init", "-q", "--bare", "--template=", "--object-format=" + v.repo.Format, "--", fresh},
 		dir:  v.dir, held: []*os.File{held},
 	}); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(v.git, "info"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(fresh, "info"), 0o700); err != nil {
 		return err
 	}
-	// Last, by rename: its presence says that the store is whole.
-	return writeFile(filepath.Join(v.git, "info", "attributes"), []byte(attributes))
+	if err := writeFile(filepath.Join(fresh, "info", "attributes"), []byte(attributes)); err != nil {
+		return err
+	}
+	return os.Rename(fresh, v.git)
 }
 
 // learn adds an object directory and tells whether it was new.
