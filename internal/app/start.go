@@ -350,7 +350,7 @@ func noProject(root string) error {
 // measurements, and the ranking of its targets.
 func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driver, s *lang.Scan) error {
 	p := &project{Project: s.Project, driver: d, today: prove.NewToday(s), known: map[string]*known{}, units: map[string]*unit{}}
-	g := newGraph(s)
+	g, problems := newGraph(s)
 	var targets []lang.Symbol
 	for _, sy := range s.Symbols {
 		switch {
@@ -361,7 +361,7 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 			targets = append(targets, sy)
 		}
 	}
-	for _, pr := range s.Problems {
+	for _, pr := range append(problems, s.Problems...) {
 		inv.excluded = append(inv.excluded, view.Excluded{Name: pr.File, File: pr.File, Line: pr.Line, Reason: pr.Reason})
 	}
 	churn, err := inv.churn(ctx)

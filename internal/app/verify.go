@@ -19,6 +19,9 @@ type VerifyOptions struct {
 	Target string // an id, or a file that ledger export wrote
 	Rerun  bool
 	Times  int
+	// VerifierKey is the engine key to trust for an exported file; empty takes the
+	// one inside, which says only that the file is whole.
+	VerifierKey string
 }
 
 // Verify derives a certificate again from its stored runs, or checks an exported
@@ -32,12 +35,13 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 	v := &view.Verified{}
 	var rec evidence.CertificateRecord
 	if raw, rerr := os.ReadFile(a.dir(o.Target)); rerr == nil {
-		x, err := ledger.ReadExport(ctx, raw)
+		c, st, err := ledger.OpenExport(ctx, raw, o.VerifierKey)
 		if err != nil {
 			return nil, err
 		}
-		rec = x.Certificate.Record()
-		v.Kind, v.ID, v.Signed, v.Signer = "export", string(x.Certificate.Digest()), true, x.Engine
+		rec = c.Record()
+		v.Kind, v.ID, v.Signed, v.Signer = "export", string(c.Digest()), true, st.Predicate.Ledger.VerifierKey
+		v.Trusted = o.VerifierKey != ""
 	} else {
 		id, err := led.Resolve(ctx, o.Target)
 		if err != nil {

@@ -30,6 +30,12 @@ const (
 	jobAttempt = "prove_attempt" // measure a batch of targets with a prepared suite
 )
 
+// newJob is a job before it is enqueued.
+type newJob struct {
+	kind string
+	args jobArgs
+}
+
 type jobArgs struct {
 	Project string   `json:"project"` // directory
 	Unit    string   `json:"unit"`
@@ -43,7 +49,8 @@ type work struct {
 	deadline   time.Time // zero: no budget
 	left       int       // attempts still allowed; negative: any number
 	open       int       // jobs enqueued and not ended
-	preparing  int       // of them, prepare jobs
+	preparing  int       // units whose prepare job has not ended
+	waiting    []*unit   // units whose prepare job is not enqueued yet
 	crossed    bool      // targets that their own unit does not reach were given out
 	done       int
 	total      int
@@ -104,7 +111,7 @@ func (inv *invocation) prove(ctx context.Context) error {
 			err = fault.Wrap(context.Cause(ctx), fault.Interrupted, "interrupted", "stopped")
 		}
 	}
-	stopErr := lane.Stop(context.WithoutCancel(ctx))
+	stopErr := lane.Stop()
 	inv.work.mu.Lock()
 	failure := inv.failure
 	inv.work.mu.Unlock()
@@ -212,15 +219,16 @@ func (u *unit) changed() bool {
 }
 
 func (inv *invocation) enqueueAll(ctx context.Context, units []*unit) error {
+	now := units[:min(len(units), inv.app.slots())]
 	inv.work.mu.Lock()
-	inv.open, inv.preparing = len(units), len(units)
+	inv.open, inv.preparing, inv.waiting = len(now), len(units), units[len(now):]
 	for _, u := range units {
 		inv.total += len(u.targets)
 	}
 	inv.work.mu.Unlock()
 	return inv.commit(ctx, nil, func(tx *store.Tx) error {
-		for _, u := range units {
-			if err := inv.enqueue(ctx, tx, jobPrepare, jobArgs{Project: u.project.Dir, Unit: u.id}, 2); err != nil {
+		for _, u := range now {
+			if err := inv.enqueue(ctx, tx, u.prepareJob()); err != nil {
 				return err
 			}
 		}
@@ -228,12 +236,13 @@ func (inv *invocation) enqueueAll(ctx context.Context, units []*unit) error {
 	})
 }
 
-func (inv *invocation) enqueue(ctx context.Context, tx *store.Tx, kind string, args jobArgs, priority int) error {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return fmt.Errorf("encode job: %w", err)
-	}
-	return inv.work.queue.Enqueue(ctx, tx, inv.id, kind, raw, priority)
+func (u *unit) prepareJob() newJob {
+	return newJob{jobPrepare, jobArgs{Project: u.project.Dir, Unit: u.id}}
+}
+
+func (inv *invocation) enqueue(ctx context.Context, tx *store.Tx, j newJob) error {
+	_, err := inv.work.queue.Enqueue(ctx, tx, inv.id, j.kind, j.args)
+	return err
 }
 
 // job works one job. An error of ours ends the invocation; what could not be
@@ -274,15 +283,15 @@ func (inv *invocation) unit(args jobArgs) *unit {
 	return nil
 }
 
-// finish ends a job: its drafts, the jobs that follow from it and its completion
-// are one transaction.
-func (inv *invocation) finish(ctx context.Context, j queue.Job, drafts []ledger.Draft, next []jobArgs, priority int) error {
+// finish ends a job: the runs that it made, the jobs that follow from it and its
+// completion are one transaction.
+func (inv *invocation) finish(ctx context.Context, j queue.Job, next []newJob) error {
 	inv.work.mu.Lock()
 	inv.open += len(next)
 	inv.work.mu.Unlock()
-	err := inv.commit(ctx, drafts, func(tx *store.Tx) error {
+	err := inv.commit(ctx, nil, func(tx *store.Tx) error {
 		for _, n := range next {
-			if err := inv.enqueue(ctx, tx, jobAttempt, n, priority); err != nil {
+			if err := inv.enqueue(ctx, tx, n); err != nil {
 				return err
 			}
 		}
@@ -308,18 +317,23 @@ func (inv *invocation) prepare(ctx context.Context, j queue.Job, u *unit) error 
 		return err
 	}
 	u.ready, u.failure = ready, err
-	var next []jobArgs
+	var next []newJob
 	if u.failure == nil && inv.proofOn() {
 		next = u.batches(u.reached(u.targets))
 	}
 	inv.work.mu.Lock()
+	if len(inv.waiting) > 0 {
+		// Behind the first results of this unit, before the rest of them.
+		next = slices.Insert(next, min(1, len(next)), inv.waiting[0].prepareJob())
+		inv.waiting = inv.waiting[1:]
+	}
 	inv.preparing--
 	last := inv.preparing == 0
 	inv.work.mu.Unlock()
 	if last {
 		next = append(next, inv.cross()...)
 	}
-	return inv.finish(ctx, j, nil, next, 1)
+	return inv.finish(ctx, j, next)
 }
 
 func (inv *invocation) proofOn() bool { return !inv.o.NoProof && inv.o.Limit != 0 }
@@ -347,7 +361,7 @@ func (u *unit) reached(targets []string) (in []string) {
 
 // batches cuts targets into jobs. The first few are the smallest with a fast
 // test, so that a first result comes soon; the rest keep their rank.
-func (u *unit) batches(targets []string) []jobArgs {
+func (u *unit) batches(targets []string) []newJob {
 	rest := slices.Clone(targets)
 	sort.SliceStable(rest, func(i, j int) bool {
 		a, b := u.project.known[rest[i]].ranked, u.project.known[rest[j]].ranked
@@ -365,9 +379,9 @@ func (u *unit) batches(targets []string) []jobArgs {
 		quick = quick[:batchSize]
 		rest = append(quick, slices.DeleteFunc(rest, func(id string) bool { return slices.Contains(quick, id) })...)
 	}
-	var out []jobArgs
+	var out []newJob
 	for chunk := range slices.Chunk(rest, batchSize) {
-		out = append(out, jobArgs{Project: u.project.Dir, Unit: u.id, Targets: chunk})
+		out = append(out, newJob{jobAttempt, jobArgs{Project: u.project.Dir, Unit: u.id, Targets: chunk}})
 	}
 	return out
 }
@@ -375,14 +389,14 @@ func (u *unit) batches(targets []string) []jobArgs {
 // cross gives every target that its own unit does not reach to the unit whose
 // tests reach it, and a reason to those that none reaches. It runs once, when the
 // last unit was prepared.
-func (inv *invocation) cross() []jobArgs {
+func (inv *invocation) cross() []newJob {
 	inv.work.mu.Lock()
 	defer inv.work.mu.Unlock()
 	if inv.crossed {
 		return nil
 	}
 	inv.crossed = true
-	var out []jobArgs
+	var out []newJob
 	for _, p := range inv.projects {
 		given := map[*unit][]string{}
 		for _, r := range p.order {
@@ -463,7 +477,7 @@ func (inv *invocation) attempt(ctx context.Context, j queue.Job, u *unit, target
 		}
 		inv.learn(k, out)
 	}
-	return inv.finish(ctx, j, nil, nil, 0)
+	return inv.finish(ctx, j, nil)
 }
 
 // stopped says why no further target may be attempted; empty while one may. It

@@ -204,6 +204,7 @@ func newVerify(c *command) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.Rerun, "rerun", false, "make every run again in a clean sandbox")
+	cmd.Flags().StringVar(&o.VerifierKey, "signer", "", "trust only this engine `KEY` (as ledger head --json of the other machine shows it)")
 	cmd.Flags().IntVar(&o.Times, "times", 1, "with --rerun: repeat `N` times")
 	return cmd
 }

@@ -237,9 +237,10 @@ func (g *Graph) labels() []label {
 
 // AddRun adds what the tests of a unit were seen to execute: one measured edge
 // from each test, and from each subtest that the run shows, to each symbol of
-// [evidence.Run.Reached]. A run without reach adds nothing.
+// [evidence.Run.Reach]. A run without reach adds nothing.
 func (g *Graph) AddRun(unit string, r evidence.Run) {
 	done := map[string]bool{evidence.InitTest: true, "": true}
+	reach := r.Reach()
 	for _, e := range r.Events() {
 		if e.Kind != evidence.EventReach {
 			continue
@@ -252,7 +253,7 @@ func (g *Graph) AddRun(unit string, r evidence.Run) {
 				g.callers, g.callees = append(g.callers, nil), append(g.callees, nil)
 				g.distance = append(g.distance, -1)
 			}
-			for _, symbol := range r.Reached(name) {
+			for _, symbol := range reach.Of(name) {
 				g.link(Reaches, Measured, id, symbol)
 			}
 		}

@@ -31,7 +31,11 @@ func Verified(w io.Writer, v view.Verified, style Style) error {
 	t := &text{Style: style}
 	t.line("%s", Line(v.Text))
 	if v.Signed {
-		t.line("signed by %s", Line(v.Signer))
+		trust := "a key that the file itself names: whole, but by whom is not shown"
+		if v.Trusted {
+			trust = "the key that you named"
+		}
+		t.line("signed by %s (%s)", Line(v.Signer), trust)
 	}
 	if v.Kind != "measurement" {
 		t.line("")

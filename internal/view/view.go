@@ -299,6 +299,7 @@ type Verified struct {
 	Sound       bool        `json:"sound"`
 	Signed      bool        `json:"signed"` // an exported statement carried a good signature
 	Signer      string      `json:"signer,omitempty"`
+	Trusted     bool        `json:"trusted"` // the signer was named by the user; otherwise the file names its own
 	Certificate Certificate `json:"certificate"`
 	Reruns      []Rerun     `json:"reruns,omitempty"`
 }
