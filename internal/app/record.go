@@ -22,6 +22,7 @@ func networkOf(s string) sandbox.Network {
 // recorder keeps the runs that were made until the transaction that makes them
 // count: blobs at once, entries together with what they vouch for.
 type recorder struct {
+	commits   sync.Mutex // one at a time: the runs that a certificate cites may be in the hands of another commit
 	mu        sync.Mutex
 	pending   []ledger.RunOutput
 	isolation evidence.Isolation // weakest of the runs so far
@@ -59,6 +60,8 @@ func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also f
 	if err != nil {
 		return err
 	}
+	inv.commits.Lock()
+	defer inv.commits.Unlock()
 	inv.recorder.mu.Lock()
 	runs := inv.pending
 	inv.pending = nil

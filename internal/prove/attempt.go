@@ -236,10 +236,26 @@ func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evide
 	}
 	f := u.facts(a.symbol, p, test, own)
 	c, err := evidence.NewDiscrimination(f, rs)
+	if fault.Has(err, evidence.CodeFlaky) && rs.Control.Outcome(test) == evidence.Failed {
+		return evidence.Certificate{}, u.whyRedAlone(ctx, test, err)
+	}
 	if err != nil {
 		return evidence.Certificate{}, err
 	}
 	return u.plain.confirm(ctx, u, p, c, f, rs)
+}
+
+// whyRedAlone tells chance from a test that needs another one before it: it runs
+// the test alone on the original once more.
+func (u *Unit) whyRedAlone(ctx context.Context, test string, cause error) error {
+	r, err := u.run(ctx, lang.Request{Purpose: evidence.PurposeControl, Tests: []string{test}}, u.limits([]string{test}))
+	if err != nil {
+		return err
+	}
+	if r.Outcome(test) != evidence.Failed {
+		return cause
+	}
+	return fault.New(fault.Unmeasured, evidence.CodeOrderDependent, "%s passes after other tests, and fails alone in a fresh process", test)
 }
 
 // facts binds a certificate to the digests of everything that can change it.

@@ -23,6 +23,10 @@ const BaselineWall = 5 * time.Minute
 // one before the unit is given up.
 const maxCulprits = 4
 
+// maxSuspects bounds how many tests that failed in another order are run alone
+// beforehand; the others are found out when they would vouch.
+const maxSuspects = 50
+
 // TestState is a test that cannot vouch for anything, and why.
 type TestState struct {
 	Test   string
@@ -66,14 +70,7 @@ func Prepare(ctx context.Context, s lang.Suite, t *Today, tree evidence.Tree) (*
 	}
 	u.Baselines[0] = first
 	u.Isolation = first.Record().Isolation
-	second, err := s.Run(ctx, lang.Request{
-		Purpose: evidence.PurposeBaseline, Tests: chosen, Shuffle: seed(), Observe: true, OtherEnv: true, Limits: baselineLimits(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	u.Baselines[1] = second
-	if err := ended(second, "the second, shuffled baseline"); err != nil {
+	if u.Baselines[1], err = u.secondBaseline(ctx, first, chosen); err != nil {
 		return nil, err
 	}
 	if err := u.sortTests(ctx); err != nil {
@@ -183,6 +180,64 @@ func exitText(e evidence.Exit) string {
 	return fmt.Sprintf("exit %d", e.Code)
 }
 
+// secondBaseline runs the suite again in another environment, shuffled. Where
+// the order makes a difference it is run once more in order: every test is judged
+// alone in the end, so that only those which need another one before them are
+// lost. Which these are is found out here, each alone in a fresh process.
+func (u *Unit) secondBaseline(ctx context.Context, first evidence.Run, chosen []string) (evidence.Run, error) {
+	req := lang.Request{
+		Purpose: evidence.PurposeBaseline, Tests: chosen, Shuffle: seed(), Observe: true, OtherEnv: true, Limits: baselineLimits(),
+	}
+	shuffled, err := u.Suite.Run(ctx, req)
+	if err != nil {
+		return evidence.Run{}, err
+	}
+	if stop := shuffled.Record().Exit.Stopped; stop != "" {
+		return evidence.Run{}, ended(shuffled, "the second, shuffled baseline")
+	}
+	one, two := outcomes(first), outcomes(shuffled)
+	suspects := []string{}
+	for name, o := range two {
+		if o == evidence.Failed && one[name] == evidence.Passed {
+			suspects = append(suspects, name)
+		}
+	}
+	if last := unfinished(shuffled); last != "" && shuffled.Record().Report == evidence.ReportIncomplete {
+		suspects = append(suspects, last)
+	}
+	if len(suspects) == 0 {
+		return shuffled, ended(shuffled, "the second, shuffled baseline")
+	}
+	req.Shuffle = 0
+	ordered, err := u.Suite.Run(ctx, req)
+	if err != nil {
+		return evidence.Run{}, err
+	}
+	if err := ended(ordered, "the second baseline, in order,"); err != nil {
+		return evidence.Run{}, err
+	}
+	three := outcomes(ordered)
+	slices.Sort(suspects)
+	for _, name := range suspects[:min(len(suspects), maxSuspects)] {
+		if three[name] != evidence.Passed {
+			continue // sortTests says why
+		}
+		alone, err := u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeControl, Tests: []string{name}, Limits: baselineLimits()})
+		if err != nil {
+			return evidence.Run{}, err
+		}
+		if alone.Outcome(name) != evidence.Passed {
+			u.orderDependent(name)
+		}
+	}
+	return ordered, nil
+}
+
+// orderDependent sets a test aside that passes only after another one.
+func (u *Unit) orderDependent(test string) {
+	u.Unfit = append(u.Unfit, TestState{Test: test, Code: evidence.CodeOrderDependent, Detail: "it passes after other tests, and fails alone in a fresh process"})
+}
+
 // sortTests tells the tests that can vouch from those that cannot, and says why.
 func (u *Unit) sortTests(ctx context.Context) error {
 	first, second := u.Baselines[0], u.Baselines[1]
@@ -194,7 +249,14 @@ func (u *Unit) sortTests(ctx context.Context) error {
 	}
 	order, parents := names(first)
 	one, two := outcomes(first), outcomes(second)
+	unfit := map[string]bool{}
+	for _, t := range u.Unfit {
+		unfit[t.Test] = true
+	}
 	for _, name := range order {
+		if unfit[name] {
+			continue
+		}
 		a, b := one[name], two[name]
 		st := TestState{Test: name, Detail: fails[name].Message, File: fails[name].File, Line: fails[name].Line}
 		switch {
