@@ -5,12 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -44,47 +43,34 @@ func TestAttacks(t *testing.T) {
 					}
 					p := newPlay(t, bin)
 					p.lay(c.Base)
-					p.play("before", c.Before)
+					if c.Before != "" {
+						p.play("before", c.Before)
+					}
 					p.lay(c.Archives(side)[1:]...)
 					p.play("after", c.After)
-					compare(t, want, p.last)
+					for _, line := range compare(want, p.last) {
+						t.Error(line)
+					}
+					if t.Failed() {
+						t.Logf("stdout:\n%s\nstderr:\n%s", p.last.stdout, p.last.stderr)
+					}
 				})
 			}
 		}
 	}
 }
 
-var built struct {
-	sync.Once
-	path string
-	err  error
-}
-
+// build makes the product's binary, once for all cases.
 func build(t *testing.T) string {
 	t.Helper()
-	built.Do(func() {
-		var dir string
-		if dir, built.err = os.MkdirTemp("", "proveto-attacks-"); built.err != nil {
-			return
-		}
-		built.path = filepath.Join(dir, "proveto")
-		cmd := exec.Command("go", "build", "-o", built.path, "./cmd/proveto")
-		cmd.Dir = ".."
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		var out []byte
-		if out, built.err = cmd.CombinedOutput(); built.err != nil {
-			built.err = errors.New(string(out))
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	bin := filepath.Join(t.TempDir(), "proveto")
+	cmd := exec.Command("go", "build", "-o", bin, "./cmd/proveto")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the product: %v\n%s", err, out)
 	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(filepath.Dir(built.path)); err != nil {
-			t.Error(err)
-		}
-	})
-	return built.path
+	return bin
 }
 
 // answer is what a command of the product said last.
@@ -104,13 +90,14 @@ type envelope struct {
 }
 
 type symbol struct {
-	Name      string `json:"name"`
-	Word      string `json:"word"`
-	Reason    string `json:"reason"`
-	Code      string `json:"code"`
-	Survivors []struct {
-		ID string `json:"id"`
-	} `json:"survivors"`
+	Name    string `json:"name"`
+	Word    string `json:"word"`
+	Reason  string `json:"reason"`
+	Code    string `json:"code"`
+	Mutants []struct {
+		ID     string `json:"id"`
+		Status string `json:"status"`
+	} `json:"mutants"`
 	raw []byte
 }
 
@@ -173,24 +160,27 @@ func (p *play) play(name, commands string) {
 	if err := os.WriteFile(file, []byte(commands), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	testscript.Run(p.t, testscript.Params{
-		Files: []string{file},
-		Setup: func(env *testscript.Env) error {
-			env.Cd = p.repo
-			env.Setenv("HOME", p.home)
-			env.Setenv("PWD", p.repo)
-			env.Setenv("XDG_STATE_HOME", filepath.Join(p.home, "state"))
-			env.Setenv("XDG_CACHE_HOME", filepath.Join(p.home, "cache"))
-			for _, k := range []string{"GOCACHE", "GOMODCACHE"} {
-				env.Setenv(k, goEnv(p.t, k))
-			}
-			return nil
-		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"proveto":  p.proveto,
-			"survivor": p.survivor,
-			"who":      p.who,
-		},
+	// A script is a parallel subtest; the group around it waits for its end.
+	p.t.Run(name, func(t *testing.T) {
+		testscript.Run(t, testscript.Params{
+			Files: []string{file},
+			Setup: func(env *testscript.Env) error {
+				env.Cd = p.repo
+				env.Setenv("HOME", p.home)
+				env.Setenv("PWD", p.repo)
+				env.Setenv("XDG_STATE_HOME", filepath.Join(p.home, "state"))
+				env.Setenv("XDG_CACHE_HOME", filepath.Join(p.home, "cache"))
+				for _, k := range []string{"GOCACHE", "GOMODCACHE"} {
+					env.Setenv(k, goEnv(p.t, k))
+				}
+				return nil
+			},
+			Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+				"proveto":  p.proveto,
+				"survivor": p.survivor,
+				"who":      p.who,
+			},
+		})
 	})
 }
 
@@ -224,10 +214,16 @@ func (p *play) proveto(ts *testscript.TestScript, neg bool, args []string) {
 func (p *play) survivor(ts *testscript.TestScript, _ bool, args []string) {
 	_, syms, err := p.last.symbols()
 	ts.Check(err)
-	if len(args) != 1 || len(syms[args[0]].Survivors) == 0 {
-		ts.Fatalf("no survivor of %q in the last answer", args)
+	if len(args) != 1 {
+		ts.Fatalf("usage: survivor SYMBOL")
 	}
-	ts.Setenv("SURVIVOR", syms[args[0]].Survivors[0].ID)
+	for _, m := range syms[args[0]].Mutants {
+		if m.Status == "survived" {
+			ts.Setenv("SURVIVOR", m.ID)
+			return
+		}
+	}
+	ts.Fatalf("no survivor of %s in the last answer", args[0])
 }
 
 // who FILE sets $WHO to the content of a file.
@@ -238,43 +234,86 @@ func (p *play) who(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("WHO", strings.TrimSpace(ts.ReadFile(args[0])))
 }
 
-// compare holds the last answer against the expectation.
-func compare(t *testing.T, want Outcome, got answer) {
-	t.Helper()
+// compare holds the last answer against the expectation: what differs, in
+// sentences.
+func compare(want Outcome, got answer) []string {
 	e, syms, err := got.symbols()
 	if err != nil {
-		t.Fatalf("the answer is not one JSON document: %v\nstdout:\n%s\nstderr:\n%s", err, got.stdout, got.stderr)
+		return []string{"the answer is not one JSON document: " + err.Error()}
 	}
+	var bad []string
+	add := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	if got.exit != want.Exit || e.Exit != want.Exit {
-		t.Errorf("exit %d, in the answer %d, want %d", got.exit, e.Exit, want.Exit)
+		add("exit %d, in the answer %d, want %d", got.exit, e.Exit, want.Exit)
 	}
 	if want.Code != "" && e.Code != want.Code {
-		t.Errorf("code %q, want %q", e.Code, want.Code)
+		add("code %q, want %q", e.Code, want.Code)
 	}
 	for name, w := range want.Evidence {
 		s, ok := syms[name]
 		switch {
 		case !ok:
-			t.Errorf("%s is not in the answer", name)
+			add("%s is not in the answer", name)
 		case !w.Word.Has(s.Word):
-			t.Errorf("%s is %s (reason %q, code %q), want %s", name, s.Word, s.Reason, s.Code, strings.Join(w.Word, " or "))
+			add("%s is %s (reason %q, code %q), want %s", name, s.Word, s.Reason, s.Code, strings.Join(w.Word, " or "))
 		case !w.Code.Has(s.Code) && !w.Code.Has(s.Reason):
-			t.Errorf("%s is %s for reason %q, code %q; want %s", name, s.Word, s.Reason, s.Code, strings.Join(w.Code, " or "))
+			add("%s is %s for reason %q, code %q; want %s", name, s.Word, s.Reason, s.Code, strings.Join(w.Code, " or "))
 		case !strings.Contains(string(s.raw), w.Mentions):
-			t.Errorf("%s does not mention %s", name, strconv.Quote(w.Mentions))
+			add("%s does not mention %q", name, w.Mentions)
 		}
 	}
 	for _, name := range want.NotCredited {
 		if s := syms[name]; s.Word == "proven" {
-			t.Errorf("%s is credited", name)
+			add("%s is credited", name)
 		}
 	}
 	for _, name := range want.Credited {
 		if s := syms[name]; s.Word != "proven" {
-			t.Errorf("%s is refused: %q, reason %q, code %q", name, s.Word, s.Reason, s.Code)
+			add("%s is refused: %q, reason %q, code %q", name, s.Word, s.Reason, s.Code)
 		}
 	}
-	if t.Failed() {
-		t.Logf("stdout:\n%s\nstderr:\n%s", got.stdout, got.stderr)
+	return bad
+}
+
+// TestCompareRejects feeds answers that must not pass: a credited attack, a
+// refused twin, an attack that is held for the wrong reason.
+func TestCompareRejects(t *testing.T) {
+	t.Parallel()
+	say := func(word, reason string) answer {
+		return answer{stdout: fmt.Appendf(nil, `{"exit":0,"code":"ok","data":{"symbols":[{"name":"calc.Double","word":%q,"reason":%q,"detail":"rates.Scale"}]}}`, word, reason)}
+	}
+	const name = "calc.Double"
+	attack := Outcome{Evidence: map[string]Word{name: {Word: OneOf{"not_measured"}, Code: OneOf{"flaky"}, Mentions: "rates.Scale"}}, NotCredited: []string{name}}
+	twin := Outcome{Evidence: map[string]Word{name: {Word: OneOf{"proven"}}}, Credited: []string{name}}
+	red := say("proven", "")
+	red.exit = 1
+	other := attack
+	other.Evidence = map[string]Word{name: {Mentions: "rates.Other"}}
+	code := attack
+	code.Code = "needs_setup"
+	absent := Outcome{Evidence: map[string]Word{"calc.Triple": {}}}
+	tests := []struct {
+		name string
+		want Outcome
+		got  answer
+		ok   bool
+	}{
+		{"attack held", attack, say("not_measured", "flaky"), true},
+		{"attack credited", attack, say("proven", ""), false},
+		{"attack credited, words not compared", Outcome{NotCredited: []string{name}}, say("proven", ""), false},
+		{"wrong reason", attack, say("not_measured", "timeout"), false},
+		{"does not mention", other, say("not_measured", "flaky"), false},
+		{"another code of the answer", code, say("not_measured", "flaky"), false},
+		{"symbol absent", absent, say("proven", ""), false},
+		{"twin credited", twin, say("proven", ""), true},
+		{"twin refused", twin, say("refuted", "survived"), false},
+		{"twin refused, words not compared", Outcome{Credited: []string{name}}, say("stale", "test_changed"), false},
+		{"twin credited, but the exit is another", twin, red, false},
+		{"no document", twin, answer{stdout: []byte("proven")}, false},
+	}
+	for _, tt := range tests {
+		if bad := compare(tt.want, tt.got); (len(bad) == 0) != tt.ok {
+			t.Errorf("%s: compare = %q, want ok %v", tt.name, bad, tt.ok)
+		}
 	}
 }

@@ -48,7 +48,7 @@ type Row struct {
 type Case struct {
 	Language           string
 	Base, Attack, Twin *txtar.Archive
-	Before, After      string // commands run before and after the change
+	Before, After      string // commands run before (often none) and after the change
 	Expect             Expect
 }
 
@@ -135,7 +135,6 @@ func loadCase(dir, lang string) (Case, error) {
 		return Case{}, err
 	}
 	c.After = string(script.Comment)
-	c.Before = c.After
 	for _, f := range script.Files {
 		if f.Name != "before.txt" {
 			return Case{}, fmt.Errorf("%s/script.txtar: unknown file %s; only before.txt has a meaning", dir, f.Name)

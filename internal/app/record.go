@@ -11,11 +11,19 @@ import (
 	"github.com/proveto/proveto/internal/store"
 )
 
+// networkOf reads the configuration key isolation.network.
+func networkOf(s string) sandbox.Network {
+	if s == string(sandbox.NetworkHost) {
+		return sandbox.NetworkHost
+	}
+	return sandbox.NetworkLoopback
+}
+
 // recorder keeps the runs that were made until the transaction that makes them
 // count: blobs at once, entries together with what they vouch for.
 type recorder struct {
 	mu        sync.Mutex
-	pending   []evidence.Run
+	pending   []ledger.RunOutput
 	isolation evidence.Isolation // weakest of the runs so far
 }
 
@@ -24,21 +32,13 @@ func (inv *invocation) workspace() lang.Workspace {
 	a := inv.app
 	return lang.Workspace{
 		Root: inv.checkout.Dir(), Tree: inv.snap.Tree, Cache: a.Paths.Cache, Hidden: a.hidden(),
-		Min: evidence.Level(a.Config.Isolation.Min), Max: a.MaxLevel, Network: sandbox.Network(a.Config.Isolation.SandboxNetwork()),
+		Min: evidence.Level(a.Config.Isolation.Min), Max: a.MaxLevel, Network: networkOf(a.Config.Isolation.Network),
 		Env: a.testEnv(), Record: inv.record,
 	}
 }
 
-// record receives a run from a driver: its blobs are durable when it returns,
-// its entry is written by the next commit.
+// record receives a run from a driver; the next commit makes it durable.
 func (inv *invocation) record(r evidence.Run, out sandbox.Output) error {
-	led, err := inv.app.Ledger(context.Background())
-	if err != nil {
-		return err
-	}
-	if err := led.KeepRun(context.Background(), r, out.Stdout, out.Stderr); err != nil {
-		return err
-	}
 	inv.recorder.mu.Lock()
 	defer inv.recorder.mu.Unlock()
 	iso := r.Record().Isolation
@@ -48,7 +48,7 @@ func (inv *invocation) record(r evidence.Run, out sandbox.Output) error {
 	if inv.isolation.Network == "" || iso.Network == evidence.Open {
 		inv.isolation.Network = iso.Network
 	}
-	inv.pending = append(inv.pending, r)
+	inv.pending = append(inv.pending, ledger.RunOutput{Run: r, Stdout: out.Stdout, Stderr: out.Stderr})
 	return nil
 }
 
@@ -65,10 +65,13 @@ func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also f
 	inv.recorder.mu.Unlock()
 	all := make([]ledger.Draft, 0, len(runs)+len(drafts))
 	for _, r := range runs {
-		all = append(all, ledger.RunDraft(r))
+		all = append(all, ledger.RunDraft(r.Run))
 	}
 	all = append(all, drafts...)
-	err = led.Write(ctx, func(tx *store.Tx) error {
+	if err = led.KeepRuns(ctx, runs...); err != nil {
+		return err
+	}
+	err = inv.app.db.Write(ctx, func(tx *store.Tx) error {
 		if len(all) > 0 {
 			if _, err := led.Append(ctx, tx, all...); err != nil {
 				return err

@@ -15,7 +15,6 @@ import (
 	"github.com/proveto/proveto/internal/ledger"
 	"github.com/proveto/proveto/internal/prove"
 	"github.com/proveto/proveto/internal/snapshot"
-	"github.com/proveto/proveto/internal/store"
 	"github.com/proveto/proveto/internal/view"
 )
 
@@ -48,7 +47,7 @@ type StartOptions struct {
 type Progress interface {
 	Phase(name, detail string)
 	Count(phase string, done, total int, subject string)
-	Proven(s view.Symbol, after time.Duration, certificate string)
+	Proven(c view.Certificate, after time.Duration)
 	Note(text string)
 }
 
@@ -168,29 +167,41 @@ func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (*invocati
 func (inv *invocation) findScope(ctx context.Context, snaps *snapshot.Store) (string, error) {
 	switch {
 	case inv.o.Base != "":
-		commit, err := snaps.MergeBase(ctx, inv.repo, inv.o.Base, inv.snap)
+		commit, err := inv.mergeBase(ctx, snaps)
 		if err != nil {
 			return "", err
 		}
-		if inv.baseTree, err = snaps.TreeOf(ctx, inv.repo, commit); err != nil {
+		base, err := snaps.Seal(ctx, inv.repo, snapshot.Options{Rev: commit})
+		if err != nil {
 			return "", err
 		}
+		inv.baseTree = base.Tree
 		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, inv.baseTree, inv.snap.Tree); err != nil {
 			return "", err
 		}
 		return "changed since " + inv.o.Base, nil
 	case inv.snap.Dirty && inv.snap.Commit != "":
-		base, err := snaps.TreeOf(ctx, inv.repo, inv.snap.Commit)
-		if err != nil {
-			return "", err
-		}
-		inv.baseTree = base
-		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, base, inv.snap.Tree); err != nil {
+		inv.baseTree = inv.snap.Base
+		var err error
+		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, inv.baseTree, inv.snap.Tree); err != nil {
 			return "", err
 		}
 		return "uncommitted changes first", nil
 	}
 	return "everything", nil
+}
+
+// mergeBase is the newest commit that the snapshot and --base share: what the
+// base got since is no part of the change.
+func (inv *invocation) mergeBase(ctx context.Context, snaps *snapshot.Store) (string, error) {
+	base, err := snaps.ResolveCommit(ctx, inv.repo, inv.o.Base)
+	if err != nil {
+		return "", err
+	}
+	if inv.snap.Commit == "" {
+		return base, nil
+	}
+	return snaps.MergeBase(ctx, inv.repo, base, inv.snap.Commit)
 }
 
 func (inv *invocation) isChanged(s lang.Symbol) bool {
@@ -208,8 +219,8 @@ func (inv *invocation) isChanged(s lang.Symbol) bool {
 // key is the digest of everything that decides the result of a start.
 func (inv *invocation) key() evidence.Digest {
 	o := inv.o
-	return evidence.DigestParts("start/v1", inv.app.Version, string(inv.repo.ID), string(inv.snap.Tree), string(inv.baseTree), inv.tools,
-		string(inv.app.Config.Digest()), strings.Join(o.Only, "\n"), fmt.Sprint(o.Limit, o.Budget, o.NoProof, o.StaticOnly, o.Score, o.Strength, o.ChangedOnly),
+	return evidence.DigestParts("start/v1", inv.app.Version, inv.repo.ID, string(inv.snap.Tree), string(inv.baseTree), inv.tools,
+		inv.app.configKey(), strings.Join(o.Only, "\n"), fmt.Sprint(o.Limit, o.Budget, o.NoProof, o.StaticOnly, o.Score, o.Strength, o.ChangedOnly),
 		o.Test, o.Mutant, strings.Join(o.Formats, ","), o.ReportDir)
 }
 
@@ -223,16 +234,21 @@ func (inv *invocation) reuse(ctx context.Context) (*view.Start, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, ok, err := led.StartByKey(ctx, inv.key())
-	if err != nil || !ok {
+	row, err := led.StartOfKey(ctx, inv.key())
+	if fault.Has(err, ledger.CodeNotFound) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
-	v, err := inv.app.loadStart(row)
-	if err != nil || !row.Complete {
+	saved, err := inv.app.loadSaved(row)
+	if err != nil || !saved.Complete {
 		return nil, err
 	}
+	v := saved.Start
 	v.Reused = true
-	v.ReusedHead, v.ReusedAt = &view.Head{Seq: row.Seq, Root: row.Root}, &row.Time
+	at := v.Started.Add(time.Duration(v.TookMS) * time.Millisecond)
+	v.ReusedHead, v.ReusedAt = saved.Head, &at
 	v.ProvenNow, v.RefutedNow, v.Attempted, v.FirstProofMS = 0, 0, 0, 0
 	for i := range v.Symbols {
 		v.Symbols[i].New = false
@@ -261,13 +277,19 @@ func (inv *invocation) scan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if inv.previous, err = inv.app.latestStart(ctx, inv.repo.ID); err != nil {
+	if saved, _, err := inv.app.latest(ctx, inv.repo.ID); err != nil {
 		inv.warn("previous_result", err.Error())
+	} else if saved != nil {
+		inv.previous = saved.Start
 	}
-	if err := led.Write(ctx, func(tx *store.Tx) error {
-		_, err := led.Append(ctx, tx, ledger.SnapshotDraft(inv.repo.ID, inv.snap.Tree, inv.snap.Commit))
+	if err := inv.app.loadWaivers(ctx); err != nil {
 		return err
-	}); err != nil {
+	}
+	sealed, err := ledger.SnapshotDraft(ledger.Snapshot{Tree: inv.snap.Tree, Commit: inv.snap.Commit, Repo: inv.repo.ID, Dirty: inv.snap.Dirty})
+	if err != nil {
+		return err
+	}
+	if err := inv.app.append(ctx, sealed); err != nil {
 		return err
 	}
 	var failures []error
@@ -363,7 +385,11 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 // credit finds for each symbol the newest live certificate, else the newest that
 // lapsed with its causes, and the newest measurement that still holds.
 func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *project) error {
-	certs, err := led.Certificates(ctx, p.Language, p.Dir, p.Name)
+	certs, err := led.CertificatesFor(ctx, p.Language, p.Dir)
+	if err != nil {
+		return err
+	}
+	revoked, err := inv.app.revoked(ctx)
 	if err != nil {
 		return err
 	}
@@ -374,8 +400,8 @@ func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *projec
 		}
 		st := &stored{Seq: c.Seq, Digest: c.Digest, Record: c.Record}
 		causes := p.today.Lapses(c.Record)
-		if c.Revoked != "" {
-			causes = append([]prove.Cause{{Code: "rerun_differs", Text: c.Revoked}}, causes...)
+		if why, ok := revoked[c.Digest]; ok {
+			causes = append([]prove.Cause{{Code: codeRerunDiffers, Text: why}}, causes...)
 		}
 		if len(causes) == 0 {
 			k.live = st
@@ -383,11 +409,11 @@ func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *projec
 			k.stale, k.causes = st, causes
 		}
 	}
-	measurements, err := led.Measurements(ctx, p.Language, p.Dir, p.Name)
+	measurements, err := led.LatestMeasurements(ctx, p.Language, p.Dir)
 	if err != nil {
 		return err
 	}
-	for _, m := range measurements { // oldest first
+	for _, m := range measurements {
 		if k := p.known[m.Record.Target.Symbol]; k != nil && p.today.Unchanged(m.Record) {
 			k.measurement, k.measured = &m.Record, m.Digest
 		}
@@ -526,28 +552,35 @@ func (inv *invocation) save(ctx context.Context, v *view.Start) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(savedStart{Start: v, Sources: v.Sources, Subject: inv.subject})
+	h, err := led.Head(ctx)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(savedStart{
+		Start: v, Sources: v.Sources, Subject: inv.subject, Complete: inv.complete(v), Head: &view.Head{Seq: h.Seq, Root: string(h.Root)},
+	})
 	if err != nil {
 		return fmt.Errorf("encode result: %w", err)
 	}
-	digest, err := led.KeepBlob(ctx, body)
+	digest, err := inv.app.blobs.Put(ctx, body)
 	if err != nil {
 		return err
 	}
-	return led.Write(ctx, func(tx *store.Tx) error {
-		_, err := led.Append(ctx, tx, ledger.StartDraft(ledger.Start{
-			Key: inv.key(), Repo: string(inv.repo.ID), Tree: inv.snap.Tree, Result: digest, Complete: inv.complete(v),
-		}))
+	d, err := ledger.StartDraft(ledger.Start{Key: inv.key(), Invocation: inv.id, Repo: inv.repo.ID, Tree: inv.snap.Tree, Result: digest})
+	if err != nil {
 		return err
-	})
+	}
+	return inv.app.append(ctx, d)
 }
 
 // savedStart is the stored form of a result; the sources are kept so that the
 // report can be written again.
 type savedStart struct {
 	*view.Start
-	Sources map[string][]string `json:"sources"`
-	Subject view.Subject        `json:"saved_subject"`
+	Sources  map[string][]string `json:"sources"`
+	Subject  view.Subject        `json:"saved_subject"`
+	Head     *view.Head          `json:"saved_head"`
+	Complete bool                `json:"complete"` // nothing was left to try
 }
 
 // retried are the reasons whose cause can lie outside the inputs: each

@@ -523,11 +523,14 @@ func (inv *invocation) learn(k *known, out prove.Outcome) {
 	if proven && inv.firstProof == 0 {
 		inv.firstProof = after
 	}
-	s := symbolView(*k)
+	var c view.Certificate
+	if proven {
+		c = certificateView(*k.live, k.ranked.Name, nil, true)
+	}
 	inv.work.mu.Unlock()
 	inv.p.Count("prove", done, total, k.ranked.Name)
 	if proven {
-		inv.p.Proven(s, after, s.Certificate)
+		inv.p.Proven(c, after)
 	}
 }
 
@@ -586,7 +589,7 @@ func (inv *invocation) close() {
 		}
 	}
 	if inv.checkout != nil {
-		if err := inv.checkout.Release(); err != nil {
+		if err := inv.checkout.Release(context.Background()); err != nil {
 			inv.app.Log.Warn("release checkout", "err", err)
 		}
 	}

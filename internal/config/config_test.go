@@ -124,7 +124,7 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 			t.Errorf("%s:\n got %s | %v\nwant %s | %s", c.name, e.What, e.Hints, c.what, c.hint)
 		}
 	}
-	for name, body := range map[string]string{"syntax": "prove:\n  budget: \"1m\n", "twice": "prove:\n  limit: 1\n  limit: 2\n", "tab": "prove:\n\tlimit: 1\n"} {
+	for name, body := range map[string]string{"syntax": "prove:\n  budget: \"1m\n", "twice": "prove:\n  limit: 1\n  limit: 2\n", "twice in one line": "prove: {limit: 1, limit: 2}\n", "section twice": "prove: {}\ngate: {}\nprove: {}\n", "tab": "prove:\n\tlimit: 1\n"} {
 		_, err := Parse("proveto.yaml", []byte(body))
 		if e := fault.From(err); e == nil || e.Code != CodeInvalid || !strings.HasPrefix(e.What, "proveto.yaml:") {
 			t.Errorf("%s: error %v, want config_invalid with its place", name, err)

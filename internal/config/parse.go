@@ -113,17 +113,12 @@ func pairs(at Origin, n ast.Node, what string) ([]pair, error) {
 		return nil, invalid(place(at, n), "%s is %s, want names with values below it", what, nodeKind(n))
 	}
 	var out []pair
-	seen := map[string]bool{}
 	for _, m := range nodes {
 		o := place(at, m.Key)
 		key, ok := m.Key.(*ast.StringNode)
 		if !ok {
 			return nil, invalid(o, "the name %s in %s is %s, want a plain name", m.Key.String(), what, nodeKind(m.Key))
 		}
-		if seen[key.Value] {
-			return nil, invalid(o, "%s is set twice in %s", key.Value, what)
-		}
-		seen[key.Value] = true
 		out = append(out, pair{key.Value, m.Value, o})
 	}
 	return out, nil

@@ -102,6 +102,7 @@ type list struct {
 	Name   string
 	Items  []template.HTML
 	Count  int
+	rows   []int // indexes of the symbols
 }
 
 // HTML writes the behaviour report: one file that asks the network for nothing,
@@ -257,12 +258,16 @@ func (p *page) layOut() error {
 		left -= b.Len()
 		mutants += len(p.Symbols[i].Mutants)
 	}
-	// The fixed parts and the lists of the page, written once to know them.
+	p.Sections = p.sections()
+	// The fixed parts and the heads of the lists, written once to know them; the
+	// sentence that states a cut is counted too.
+	p.Foldable = 1
 	var rest bytes.Buffer
 	if err := t.ExecuteTemplate(&rest, "report", p); err != nil {
 		return err
 	}
 	left += min(ReportBaseBytes+mutants*ReportMutantBytes, ReportMostBytes) - rest.Len()
+	p.Foldable = 0
 	proven := 0
 	for _, i := range p.DetailOrder() {
 		sym := &p.Symbols[i]
@@ -287,18 +292,27 @@ func (p *page) layOut() error {
 			p.Opened++
 		}
 	}
+	for _, sec := range p.Sections {
+		for i := range sec.Lists {
+			for _, at := range sec.Lists[i].rows {
+				sec.Lists[i].Items = append(sec.Lists[i].Items, lines[at])
+			}
+		}
+	}
+	return nil
+}
+
+// sections are the lists of the page, without their items.
+func (p *page) sections() []section {
+	var all []section
 	for _, sec := range p.Start.Sections() {
 		out := section{Word: sec.Word, Count: sec.Count}
 		for _, l := range sec.Lists {
-			to := list{Anchor: listAnchor(sec.Word, l.Package)[1:], Name: l.Name, Count: len(l.Symbols)}
-			for _, i := range l.Symbols {
-				to.Items = append(to.Items, lines[i])
-			}
-			out.Lists = append(out.Lists, to)
+			out.Lists = append(out.Lists, list{Anchor: listAnchor(sec.Word, l.Package)[1:], Name: l.Name, Count: len(l.Symbols), rows: l.Symbols})
 		}
-		p.Sections = append(p.Sections, out)
+		all = append(all, out)
 	}
-	return nil
+	return all
 }
 
 func symbolAnchor(id string) string { return "s-" + digits(id) }

@@ -1,0 +1,287 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/ledger"
+	"github.com/proveto/proveto/internal/view"
+)
+
+// silent is a [Progress] that nobody listens to.
+type silent struct{}
+
+func (silent) Phase(string, string)                   {}
+func (silent) Count(string, int, int, string)         {}
+func (silent) Proven(view.Certificate, time.Duration) {}
+func (silent) Note(string)                            {}
+
+// current is the evidence of the working copy as it is now: the saved result
+// when the tree is the same, else today's digests against the ledger. It runs no
+// code of the project.
+func (a *App) current(ctx context.Context) (*view.Start, view.Subject, error) {
+	inv, err := a.invoke(ctx, StartOptions{StaticOnly: true, Limit: -1}, silent{})
+	if err != nil {
+		return nil, subjectOf(inv), err
+	}
+	defer inv.close()
+	saved, tree, err := a.latest(ctx, inv.repo.ID)
+	if err != nil {
+		return nil, inv.subject, err
+	}
+	if saved != nil && tree == inv.snap.Tree {
+		return saved.Start, inv.subject, nil
+	}
+	if err := inv.scan(ctx); err != nil {
+		return nil, inv.subject, err
+	}
+	inv.carryReasons()
+	v := inv.view()
+	v.SwitchedOff = []string{}
+	return v, inv.subject, nil
+}
+
+// carryReasons keeps what the last start said about symbols without evidence.
+func (inv *invocation) carryReasons() {
+	if inv.previous == nil {
+		return
+	}
+	before := map[string]view.Symbol{}
+	for _, s := range inv.previous.Symbols {
+		before[s.ID] = s
+	}
+	for _, p := range inv.projects {
+		for id, k := range p.known {
+			if s, ok := before[id]; ok && s.Word == string(evidence.NotMeasured) && k.live == nil && k.stale == nil && k.measurement == nil {
+				k.reason, k.detail, k.command = s.Reason, s.Detail, s.Command
+			}
+		}
+	}
+}
+
+// latest is the last saved result of a repository; nil when there is none.
+func (a *App) latest(ctx context.Context, repo string) (*savedStart, evidence.Tree, error) {
+	led, err := a.Ledger(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	row, err := led.LastStart(ctx, repo)
+	if fault.Has(err, ledger.CodeNotFound) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	saved, err := a.loadSaved(row)
+	return saved, row.Tree, err
+}
+
+func (a *App) loadSaved(row ledger.Start) (*savedStart, error) {
+	raw, err := a.blobs.Get(row.Result)
+	if err != nil {
+		return nil, fmt.Errorf("result of start %s: %w", row.Invocation, err)
+	}
+	saved := &savedStart{Start: &view.Start{}}
+	if err := json.Unmarshal(raw, saved); err != nil {
+		return nil, fmt.Errorf("result of start %s: %w", row.Invocation, err)
+	}
+	saved.Start.Sources = saved.Sources
+	return saved, nil
+}
+
+// Why explains one symbol, certificate, mutant or measurement.
+func (a *App) Why(ctx context.Context, word string) (*view.Why, view.Subject, error) {
+	v, subject, err := a.current(ctx)
+	if err != nil {
+		return nil, subject, err
+	}
+	s, err := a.pick(ctx, v, word)
+	if err != nil {
+		return nil, subject, err
+	}
+	w := &view.Why{Symbol: *s, Next: []view.Next{}}
+	for _, c := range v.Certificates {
+		if c.ID == s.Certificate {
+			w.Certificate = &c
+		}
+	}
+	switch {
+	case w.Certificate != nil && w.Certificate.Live:
+		w.Next = append(w.Next, view.Next{Why: "run it again, here or on another machine", Run: "proveto verify " + evidence.Digest(s.Certificate).Short() + " --rerun"})
+	case s.Command != "" && !strings.HasPrefix(s.Command, "proveto why"):
+		w.Next = append(w.Next, view.Next{Why: s.Detail, Run: s.Command})
+	default:
+		w.Next = append(w.Next, view.Next{Why: "measure it again after writing a test", Run: "proveto prove " + quoteArg(s.Name)})
+	}
+	return w, subject, nil
+}
+
+// pick finds the symbol that a word names: a symbol, FILE:LINE, or an id.
+func (a *App) pick(ctx context.Context, v *view.Start, word string) (*view.Symbol, error) {
+	if file, line, ok := fileLine(word); ok {
+		for i, s := range v.Symbols {
+			if (s.File == file || strings.HasSuffix(s.File, "/"+file)) && s.Line <= line && line <= s.EndLine {
+				return &v.Symbols[i], nil
+			}
+		}
+	}
+	var found []int
+	for i, s := range v.Symbols {
+		if s.ID == word || s.Name == word {
+			return &v.Symbols[i], nil
+		}
+		if strings.HasSuffix(s.Name, "."+word) {
+			found = append(found, i)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return &v.Symbols[found[0]], nil
+	case 0:
+	default:
+		e := fault.New(fault.Usage, "ambiguous_id", "%q names %d symbols", word, len(found))
+		for _, i := range found[:min(5, len(found))] {
+			e = e.Hint("proveto why %s", quoteArg(v.Symbols[i].Name))
+		}
+		return nil, e
+	}
+	return a.pickByID(ctx, v, word)
+}
+
+func (a *App) pickByID(ctx context.Context, v *view.Start, word string) (*view.Symbol, error) {
+	if len(word) < 6 || strings.Trim(strings.TrimPrefix(word, "sha256:"), "0123456789abcdef") != "" {
+		return nil, nameError(word, v.Symbols)
+	}
+	led, err := a.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id, err := led.Resolve(ctx, word)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range v.Symbols {
+		if s.Certificate == id.String() || s.Measurement == id.String() || slices.ContainsFunc(s.Mutants, func(m view.Mutant) bool { return m.ID == id.String() || m.Run == id.String() }) {
+			return &v.Symbols[i], nil
+		}
+	}
+	return nil, fault.New(fault.NotFound, "not_found", "%s is a %s that says nothing about a symbol of this tree", word, id.What).Hint("proveto ledger show %s", word)
+}
+
+func fileLine(word string) (file string, line int, ok bool) {
+	i := strings.LastIndexByte(word, ':')
+	if i <= 0 {
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(word[i+1:])
+	return strings.TrimPrefix(word[:i], "./"), n, err == nil && n > 0
+}
+
+// GapOptions select gaps.
+type GapOptions struct {
+	MinRisk float64
+	Limit   int
+	All     bool
+	By      string // "" or file
+}
+
+// Gaps lists what a bug could break unseen, worst first.
+func (a *App) Gaps(ctx context.Context, o GapOptions) (*view.Gaps, view.Subject, error) {
+	if o.By != "" && o.By != "file" {
+		return nil, view.Subject{}, fault.New(fault.Usage, "usage", "--by %q: want file", o.By).Hint("proveto gaps --by file")
+	}
+	v, subject, err := a.current(ctx)
+	if err != nil {
+		return nil, subject, err
+	}
+	g := &view.Gaps{Scope: v.Scope, Gaps: []view.Gap{}}
+	for _, gap := range v.Gaps {
+		if gap.Risk >= o.MinRisk {
+			g.Gaps = append(g.Gaps, gap)
+		}
+	}
+	if o.By == "file" {
+		slices.SortStableFunc(g.Gaps, func(x, y view.Gap) int { return strings.Compare(x.File, y.File) })
+	}
+	g.Total = len(g.Gaps)
+	if !o.All && o.Limit > 0 && len(g.Gaps) > o.Limit {
+		g.Gaps = g.Gaps[:o.Limit]
+	}
+	return g, subject, nil
+}
+
+// Status is the repository at a glance.
+func (a *App) Status(ctx context.Context) (*view.Status, error) {
+	inv, err := a.invoke(ctx, StartOptions{Limit: -1}, silent{})
+	if err != nil {
+		return nil, err
+	}
+	defer inv.close()
+	st := &view.Status{Subject: inv.subject}
+	if st.Head, err = a.Head(ctx); err != nil {
+		return nil, err
+	}
+	saved, tree, err := a.latest(ctx, inv.repo.ID)
+	if err != nil {
+		return nil, err
+	}
+	if saved == nil {
+		return a.firstStatus(st, inv)
+	}
+	previous := saved.Start
+	now := previous
+	if tree != inv.snap.Tree {
+		if now, _, err = a.current(ctx); err != nil {
+			return nil, err
+		}
+	}
+	st.Measured, st.Isolation, st.Counts, st.Gaps = true, previous.Isolation, now.Counts, len(now.Gaps)
+	if len(now.Gaps) > 0 {
+		st.Worst = &now.Gaps[0]
+	}
+	switch {
+	case now.Counts.Stale > 0:
+		st.Next = view.Next{Why: plural(now.Counts.Stale, "behaviour") + " went stale since the last start", Run: "proveto start"}
+	case tree != inv.snap.Tree:
+		st.Next = view.Next{Why: "the tree changed since the last start", Run: "proveto start"}
+	case st.Worst != nil:
+		st.Next = view.Next{Why: "the worst gap", Run: "proveto why " + quoteArg(st.Worst.Name)}
+	default:
+		st.Next = view.Next{Why: "everything is proven; run the verdicts again", Run: "proveto ledger verify"}
+	}
+	return st, nil
+}
+
+// firstStatus answers before anything was measured: what is here, what start
+// will do.
+func (a *App) firstStatus(st *view.Status, inv *invocation) (*view.Status, error) {
+	for _, d := range a.Drivers {
+		found, err := d.Detect(inv.repo.Root)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			st.Found = append(st.Found, view.Found{Language: p.Language, Dir: p.Dir, Runner: p.Runner, TestFiles: p.TestFiles})
+		}
+		if _, err := d.Fingerprint(); err != nil && len(found) > 0 {
+			e := fault.From(err)
+			c := view.Check{Name: d.Language(), State: view.CheckFail, Detail: e.Error()}
+			if len(e.Hints) > 0 {
+				c.Fix = e.Hints[0]
+			}
+			st.Missing = append(st.Missing, c)
+		}
+	}
+	if len(st.Found) == 0 {
+		return nil, noProject(inv.repo.Root)
+	}
+	st.Next = view.Next{Why: "see which behaviours the tests guard", Run: "proveto start"}
+	return st, nil
+}

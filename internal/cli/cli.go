@@ -1,0 +1,309 @@
+// Package cli is the command line: it parses, calls one use case of package app
+// and shows the view that comes back through package render.
+//
+// The result goes to stdout, everything else to stderr. With --json exactly one
+// document is written to stdout in every case, refusals included. The package
+// never exits: [Run] returns the exit code, which comes from the kind of the
+// error and from nothing else.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/proveto/proveto/internal/app"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/render"
+	"github.com/proveto/proveto/internal/view"
+)
+
+// Env is the world of one invocation.
+type Env struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+	Environ        []string
+	StdoutTerminal bool
+	StderrTerminal bool
+	Version        string
+	// New makes the application for the common flags; it opens nothing.
+	New func(app.Settings) (*app.App, error)
+}
+
+// common are the flags that every command has.
+type common struct {
+	dir, output, color, progress, config, state, database, as, expectHead string
+	json                                                                  string
+	quiet, verbose, debug, noInput                                        bool
+	timeout                                                               time.Duration
+}
+
+// command is one invocation: its world, its flags and its answer.
+type command struct {
+	env    Env
+	flags  common
+	app    *app.App
+	answer *answer
+}
+
+// answer is what a command shows: one view as data, and how it reads as text.
+type answer struct {
+	schema   string
+	subject  *view.Subject
+	head     *view.Head
+	data     any
+	text     func(io.Writer, render.Style) error
+	warnings []view.Warning
+	next     []view.Next
+	message  string
+}
+
+// Run parses the arguments, runs the command and returns the exit code.
+func Run(ctx context.Context, env Env, args []string) int {
+	c := &command{env: env}
+	root := newRoot(c)
+	root.SetArgs(args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	wantJSON := slices.ContainsFunc(args, func(a string) bool { return a == "--json" || strings.HasPrefix(a, "--json=") })
+	if wantJSON && c.flags.json == "" {
+		c.flags.json = "*" // a refusal of the flags themselves is a document too
+	}
+	cmd, err := root.ExecuteContextC(ctx)
+	if c.app != nil {
+		err = errors.Join(err, c.app.Close())
+	}
+	return c.finish(cmd, usage(err))
+}
+
+// newRoot builds the tree. Every command file adds one line here.
+func newRoot(c *command) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "proveto",
+		Short: "Prove which behaviours your tests really guard",
+		Long: "Proveto (prove or veto) shows which behaviours of a checkout are guarded by a test:\n" +
+			"nothing is credited until the check that vouches for it has been seen to reject.",
+		Example:           "  proveto start\n  proveto why semver.Version.Compare\n  proveto start --base main --gate",
+		Args:              cobra.NoArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return c.runStatus(cmd.Context()) },
+	}
+	root.AddGroup(
+		&cobra.Group{ID: "prove", Title: "Prove:"},
+		&cobra.Group{ID: "evidence", Title: "Evidence:"},
+		&cobra.Group{ID: "machine", Title: "Machine:"},
+	)
+	f := root.PersistentFlags()
+	f.StringVarP(&c.flags.dir, "directory", "C", "", "work in `DIR` instead of the working directory")
+	f.StringVar(&c.flags.json, "json", "", "answer with one JSON document; =a,b selects fields of data, =help lists them")
+	f.Lookup("json").NoOptDefVal = "*"
+	f.StringVarP(&c.flags.output, "output", "o", "", "write the result to `FILE`")
+	f.BoolVarP(&c.flags.quiet, "quiet", "q", false, "no progress, no remarks")
+	f.BoolVarP(&c.flags.verbose, "verbose", "v", false, "more detail on stderr")
+	f.BoolVar(&c.flags.debug, "debug", false, "show the chain of causes of an error")
+	f.StringVar(&c.flags.color, "color", "auto", "`WHEN` to colour: auto, always, never")
+	f.StringVar(&c.flags.progress, "progress", "auto", "`HOW` to show progress: auto, plain, json, none")
+	f.StringVar(&c.flags.config, "config", "", "read `FILE` instead of proveto.yaml")
+	f.StringVar(&c.flags.state, "state", "", "keep the ledger and reports in `DIR`")
+	f.StringVar(&c.flags.database, "database-url", "", "use the PostgreSQL database at `URL`")
+	f.DurationVar(&c.flags.timeout, "timeout", 0, "stop after `D`, keeping what was measured")
+	f.BoolVar(&c.flags.noInput, "no-input", false, "never ask")
+	f.StringVar(&c.flags.as, "as", "", "act as `PRINCIPAL`")
+	f.StringVar(&c.flags.expectHead, "expect-head", "", "refuse to record unless the ledger's head is `SEQ:ROOT`")
+	root.AddCommand(
+		newStart(c), newProve(c), newWhy(c), newGaps(c), newReport(c), newStatus(c), newWaive(c),
+		newVerify(c), newLedger(c), newRebuild(c),
+		newDoctor(c), newGC(c), newConfig(c), newVersion(c), newCompletion(c),
+	)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagFault(cmd, err) })
+	root.SetHelpCommandGroupID("machine")
+	addHelpTopics(root)
+	return root
+}
+
+// open makes the application for the flags; the first thing a command does.
+func (c *command) open() (*app.App, error) {
+	a, err := c.env.New(app.Settings{
+		Dir: c.flags.dir, ConfigFile: c.flags.config, State: c.flags.state, DatabaseURL: c.flags.database,
+		Principal: c.flags.as, ExpectHead: c.flags.expectHead, Getenv: c.env.Getenv, Environ: c.env.Environ,
+		Version: c.env.Version, Interactive: c.env.StderrTerminal && c.env.Getenv("CI") == "",
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.app = a
+	return a, nil
+}
+
+// bounded applies --timeout.
+func (c *command) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.flags.timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, c.flags.timeout,
+		fault.New(fault.Interrupted, "interrupted", "--timeout %s has passed", c.flags.timeout))
+}
+
+func (c *command) jsonWanted() bool { return c.flags.json != "" }
+
+func (c *command) stdoutStyle() render.Style {
+	return render.DetectStyle(c.env.Getenv, c.env.StdoutTerminal && c.flags.output == "", c.flags.color)
+}
+
+func (c *command) stderrStyle() render.Style {
+	return render.DetectStyle(c.env.Getenv, c.env.StderrTerminal, c.flags.color)
+}
+
+// finish writes the answer and the error, and returns the exit code.
+func (c *command) finish(cmd *cobra.Command, err error) int {
+	f := fault.From(err)
+	if c.jsonWanted() {
+		if werr := c.write(func(w io.Writer) error { return render.JSON(w, c.envelope(cmd, f)) }); werr != nil {
+			return c.lastResort(werr)
+		}
+		if f != nil && !c.flags.quiet {
+			c.complain(f)
+		}
+		return exit(f)
+	}
+	if a := c.answer; a != nil && a.text != nil {
+		if werr := c.write(func(w io.Writer) error { return a.text(w, c.stdoutStyle()) }); werr != nil {
+			return c.lastResort(werr)
+		}
+	}
+	if a := c.answer; a != nil && !c.flags.quiet {
+		for _, w := range a.warnings {
+			fmt.Fprintf(c.env.Stderr, "warning: %s\n", render.Line(w.Message))
+		}
+	}
+	if f != nil {
+		c.complain(f)
+	}
+	return exit(f)
+}
+
+// complain writes the error for people. Nothing can be done about a stderr that
+// is closed.
+func (c *command) complain(f *fault.Error) { _ = render.Error(c.env.Stderr, f, c.flags.debug) }
+
+func (c *command) lastResort(err error) int {
+	f := fault.From(fault.Wrap(err, fault.Internal, "io", "write the answer"))
+	c.complain(f)
+	return f.Kind.Exit()
+}
+
+func exit(f *fault.Error) int {
+	if f == nil {
+		return 0
+	}
+	return f.Kind.Exit()
+}
+
+// write sends the result to stdout or to the file of -o.
+func (c *command) write(fn func(io.Writer) error) error {
+	if c.flags.output == "" || c.flags.output == "-" {
+		return fn(c.env.Stdout)
+	}
+	f, err := os.OpenFile(c.flags.output, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "io", "-o %s", c.flags.output)
+	}
+	return errors.Join(fn(f), f.Close())
+}
+
+func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
+	a := c.answer
+	if a == nil {
+		a = &answer{schema: "proveto/" + strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "proveto"), " "), " ", ".") + "/v1"}
+		if a.schema == "proveto//v1" {
+			a.schema = "proveto/status/v1"
+		}
+	}
+	out := view.Answer{
+		Schema: a.schema, OK: f == nil, Code: string(fault.OK), Subject: a.subject, Head: a.head, Data: a.data,
+		Warnings: a.warnings, Next: a.next, Message: a.message, Hints: []string{}, Version: c.env.Version,
+	}
+	if out.Data == nil {
+		out.Data = struct{}{}
+	}
+	if out.Warnings == nil {
+		out.Warnings = []view.Warning{}
+	}
+	if f != nil {
+		out.Code, out.Exit, out.Message = string(f.Code), f.Kind.Exit(), f.Error()
+		out.Hints = append(out.Hints, f.Hints...)
+		for _, h := range f.Hints {
+			if strings.HasPrefix(h, "proveto ") || strings.HasPrefix(h, "go ") {
+				out.Next = append(out.Next, view.Next{Why: out.Message, Run: h})
+			}
+		}
+		if len(out.Next) == 0 && out.Exit >= 1 && out.Exit <= 5 {
+			out.Next = []view.Next{{Why: "see what this machine and this repository lack", Run: "proveto doctor"}}
+		}
+	}
+	if out.Next == nil {
+		out.Next = []view.Next{}
+	}
+	if want := c.flags.json; want != "*" {
+		out.Data = selectFields(out.Data, want)
+	}
+	return out
+}
+
+// usage makes usage faults of what cobra refuses.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return err
+	}
+	var notExist *pflag.NotExistError
+	msg := err.Error()
+	switch {
+	case errors.As(err, &notExist), strings.HasPrefix(msg, "unknown command"), strings.HasPrefix(msg, "accepts "), strings.HasPrefix(msg, "requires "),
+		strings.HasPrefix(msg, "invalid argument"), strings.HasPrefix(msg, "required flag"):
+		first, rest, _ := strings.Cut(msg, "\n")
+		e := fault.New(fault.Usage, "usage", "%s", first)
+		for _, line := range strings.Split(rest, "\n") {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Did you mean") && !strings.HasPrefix(line, "Run '") {
+				e = e.Hint("proveto %s", line)
+			}
+		}
+		if len(e.Hints) == 0 {
+			e = e.Hint("proveto help")
+		}
+		return e
+	}
+	return err
+}
+
+// flagFault names the nearest flag that exists.
+func flagFault(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return fault.New(fault.Usage, "usage", "%s: %s", cmd.CommandPath(), err).Hint("%s --help", cmd.CommandPath())
+	}
+	e := fault.New(fault.Usage, "usage", "%s has no flag --%s", cmd.CommandPath(), unknown.GetSpecifiedName())
+	var names []string
+	add := func(f *pflag.Flag) { names = append(names, f.Name) }
+	cmd.Flags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
+		return e.Hint("did you mean --%s?", near).Hint("%s --help", cmd.CommandPath())
+	}
+	return e.Hint("%s --help", cmd.CommandPath())
+}
