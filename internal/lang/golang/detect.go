@@ -19,7 +19,7 @@ import (
 // loading it says what is wrong.
 func (d *Driver) Detect(root string) ([]lang.Project, error) {
 	var out []lang.Project
-	var tests []string // directory of each test file
+	tests := map[string]int{} // by directory
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -31,7 +31,7 @@ func (d *Driver) Detect(root string) ([]lang.Project, error) {
 			return nil
 		}
 		if strings.HasSuffix(e.Name(), "_test.go") {
-			tests = append(tests, filepath.Dir(path))
+			tests[filepath.Dir(path)]++
 		}
 		if e.Name() != "go.mod" || !e.Type().IsRegular() {
 			return nil
@@ -54,25 +54,21 @@ func (d *Driver) Detect(root string) ([]lang.Project, error) {
 	if err != nil {
 		return nil, fmt.Errorf("detect Go modules: %w", err)
 	}
+	for dir, n := range tests {
+		// A directory belongs to the innermost module above it.
+		best := -1
+		for i := range out {
+			mod := filepath.Join(root, filepath.FromSlash(out[i].Dir))
+			if within(mod, dir) && (best < 0 || len(out[i].Dir) > len(out[best].Dir) || out[best].Dir == ".") {
+				best = i
+			}
+		}
+		if best >= 0 {
+			out[best].TestFiles += n
+		}
+	}
 	slices.SortFunc(out, func(a, b lang.Project) int { return strings.Compare(a.Dir, b.Dir) })
-	for _, dir := range tests {
-		if p := nearest(out, root, dir); p != nil {
-			p.TestFiles++
-		}
-	}
 	return out, nil
-}
-
-// nearest is the innermost module around a directory, nil when there is none.
-func nearest(ps []lang.Project, root, dir string) *lang.Project {
-	var best *lang.Project
-	for i := range ps {
-		p := &ps[i]
-		if within(filepath.Join(root, filepath.FromSlash(p.Dir)), dir) && (best == nil || len(p.Dir) > len(best.Dir) || best.Dir == ".") {
-			best = p
-		}
-	}
-	return best
 }
 
 func ignored(name string) bool {

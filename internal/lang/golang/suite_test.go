@@ -207,7 +207,7 @@ func TestPlantedFailureComesOutRed(t *testing.T) {
 func TestReportsAreOnlyOurs(t *testing.T) {
 	t.Parallel()
 	b := setupShared(t)
-	for unit, want := range map[string]evidence.ReportState{"garbage": evidence.ReportTampered, "prints": evidence.ReportComplete} {
+	for unit, want := range map[string]evidence.ReportState{"garbage": evidence.ReportTampered, "prints": evidence.ReportComplete, "twice": evidence.ReportComplete} {
 		r := b.run(b.suite(".", "example.com/suite/"+unit), lang.Request{})
 		if got := r.Record().Report; got != want {
 			t.Errorf("report of %s = %s, want %s", unit, got, want)

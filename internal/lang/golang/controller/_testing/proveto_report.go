@@ -22,6 +22,7 @@ type provetoReport struct {
 	seq          int
 	inner, outer provetoSHA // of the key
 	fatal        bool       // the process is about to die: no end mark
+	ended        bool       // the end mark was written: nothing may follow
 
 	observe, probe bool
 	pkg            string
@@ -122,8 +123,13 @@ type provetoEvent struct {
 	values               []string
 }
 
-// event appends one frame; mu is held.
+// event appends one frame; mu is held. After the end mark, in a second M.Run, it
+// does nothing.
 func (r *provetoReport) event(e provetoEvent) {
+	if r.ended {
+		return
+	}
+	r.ended = e.kind == "end"
 	js := e.json()
 	seq := strconv.Itoa(r.seq)
 	r.seq++
