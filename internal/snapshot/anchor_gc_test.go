@@ -114,6 +114,21 @@ func TestGCForgetsTreesAndEvictsFreeCheckouts(t *testing.T) {
 	}
 }
 
+func TestGCLeavesNoIndexThatKnowsLostObjects(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := filepath.Join(b.home, "plain")
+	write(t, dir, map[string]string{"a": "1", "d/e": "2"})
+	b.seal(dir)
+	if got, err := b.store.GC(t.Context(), func(Repo, evidence.Tree) bool { return false }, 0); err != nil || got.Trees != 1 {
+		t.Fatalf("GC = %+v, %v, want one tree gone", got, err)
+	}
+	again := b.seal(dir)
+	if diff := cmp.Diff(map[string]string{"a": "1", "d/e": "2"}, b.content(again.Repo, again.Tree)); diff != "" {
+		t.Errorf("sealed again (-want +got):\n%s", diff)
+	}
+}
+
 func realGit(t *testing.T) string {
 	t.Helper()
 	s, err := findGit(t.Context(), "", 0)

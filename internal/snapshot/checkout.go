@@ -81,9 +81,9 @@ func (c *Checkout) fill(ctx context.Context) error {
 func (c *Checkout) free() error {
 	var err error
 	if c.held != nil {
-		err = c.held.Close()
+		err = unlock(c.held)
 	}
-	return errors.Join(err, c.gc.Close())
+	return errors.Join(err, unlock(c.gc))
 }
 
 // take locks a slot: one with the tree, else the first free one, else a new one.
@@ -133,7 +133,7 @@ func (c *Checkout) hold(slot string) (bool, error) {
 	}
 	now := time.Now()
 	if err := os.Chtimes(f.Name(), now, now); err != nil { // tells gc when the slot was used
-		return false, errors.Join(err, f.Close())
+		return false, errors.Join(err, unlock(f))
 	}
 	c.slot, c.held = slot, f
 	return true, nil

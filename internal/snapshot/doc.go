@@ -6,4 +6,16 @@
 // environment. A checkout is a slot below the cache directory, held by one
 // process at a time and updated in place, so that the path of a repository's
 // sources stays the same from tree to tree and build caches keep working.
+//
+// Below the state directory, snapshot/<repository id>/ holds store.git (objects
+// that are only ours, and refs/proveto/snap/<tree> for every sealed tree),
+// origin.json (where the user's objects are, which are read in place), private
+// indexes and locks. Below the cache directory, checkouts/<repository id>/<n>/
+// holds src, its index, a lock and the file tree, which is present only while src
+// was seen to be exactly that tree. Locks are the kernel's: a killed process
+// holds none.
+//
+// A sealed tree needs the user's object store for what was committed before; it
+// does not outlive a repository that is deleted or whose history is rewritten
+// and collected. The one thing written to a user's repository is an anchor.
 package snapshot

@@ -52,7 +52,7 @@ func (s *Store) GC(ctx context.Context, keepFunc func(repo Repo, tree evidence.T
 }
 
 // collect prunes one store while nobody seals, reads or checks out.
-func (s *Store) collect(ctx context.Context, id string, keepFunc func(Repo, evidence.Tree) bool, done *Collected) error {
+func (s *Store) collect(ctx context.Context, id string, keepFunc func(Repo, evidence.Tree) bool, done *Collected) (err error) {
 	dir := filepath.Join(s.state, id)
 	o, err := readOrigin(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func (s *Store) collect(ctx context.Context, id string, keepFunc func(Repo, evid
 	if err != nil {
 		return err
 	}
-	defer held.Close()
+	defer func() { err = errors.Join(err, unlock(held)) }()
 	out, err := v.read(ctx, "for-each-ref", "--format=%(refname)", keepRefs)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *Store) evict(ctx context.Context, quota int64, done *Collected) error {
 			return err
 		}
 		err = removeSlot(u.dir)
-		if err = errors.Join(err, held.Close()); err != nil {
+		if err = errors.Join(err, unlock(held)); err != nil {
 			return err
 		}
 		done.Checkouts++

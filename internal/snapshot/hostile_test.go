@@ -137,6 +137,10 @@ func TestTreesAreReadThroughNoReplacement(t *testing.T) {
 	if snap := b.sealRev(dir, "HEAD"); string(snap.Tree) != real {
 		t.Errorf("sealed %s, want %s: a replace ref was followed", snap.Tree, real)
 	}
+	// The real HEAD has no parent, the replacement has.
+	if got, err := b.store.ResolveCommit(t.Context(), b.locate(dir), "HEAD~1"); !fault.Has(err, CodeBaseUnresolved) {
+		t.Errorf("ResolveCommit(HEAD~1) = %s, %v, want %s", got, err, CodeBaseUnresolved)
+	}
 }
 
 func TestSealSeesChangesWithinOneSecond(t *testing.T) {

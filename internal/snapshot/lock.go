@@ -64,3 +64,14 @@ func lock(ctx context.Context, path string, how int) (*os.File, error) {
 		wait = min(2*wait, 50*time.Millisecond)
 	}
 }
+
+// unlock frees a lock for every copy of the file: a process that is being
+// started at this moment may hold one for a while. Nothing that runs may need
+// the lock any more.
+func unlock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("unlock %s: %w", f.Name(), err)
+	}
+	return nil
+}

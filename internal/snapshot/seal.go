@@ -39,7 +39,7 @@ type Snapshot struct {
 // excludes them; global and private excludes do not count, so that two machines
 // agree. Bytes are taken as they are: no attribute changes them. Files of
 // initialised submodules and of nested repositories are sealed as plain files.
-func (s *Store) Seal(ctx context.Context, repo Repo, o Options) (Snapshot, error) {
+func (s *Store) Seal(ctx context.Context, repo Repo, o Options) (_ Snapshot, err error) {
 	v, err := s.open(ctx, repo)
 	if err != nil {
 		return Snapshot{}, err
@@ -48,12 +48,12 @@ func (s *Store) Seal(ctx context.Context, repo Repo, o Options) (Snapshot, error
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer objects.Close()
+	defer func() { err = errors.Join(err, unlock(objects)) }()
 	index, err := lock(ctx, filepath.Join(v.dir, "lock"), syscall.LOCK_EX)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer index.Close()
+	defer func() { err = errors.Join(err, unlock(index)) }()
 	snap := Snapshot{Repo: repo, Notes: append([]string(nil), repo.Notes...)}
 	w := &work{vault: v, repo: repo, root: repo.Root, notes: &snap.Notes, held: []*os.File{objects, index}}
 	if repo.Git() && (repo.Bare || o.Rev != "") {
@@ -183,12 +183,24 @@ func (w *work) seal(ctx context.Context, commit string) (tree, base evidence.Tre
 		}
 	}
 	found, err := w.scan(ctx, idx, base)
+	if err != nil && ctx.Err() == nil {
+		// Once more with a new index: power may have been lost while git wrote it.
+		if err := w.restart(ctx, idx, base); err != nil {
+			return "", "", err
+		}
+		found, err = w.scan(ctx, idx, base)
+	}
 	if err != nil {
 		return "", "", err
 	}
 	changed, err := w.apply(ctx, idx, base, found)
 	if err != nil {
 		return "", "", err
+	}
+	if !changed && base != "" {
+		if err := writeFile(atFile(idx), []byte(base)); err != nil {
+			return "", "", err
+		}
 	}
 	sealedBase := base
 	if base != "" && len(found.links) > 0 {
@@ -206,15 +218,32 @@ func (w *work) seal(ctx context.Context, commit string) (tree, base evidence.Tre
 	return tree, sealedBase, err
 }
 
+// atFile holds the tree that an index is exactly at; absent when unknown.
+func atFile(idx string) string { return idx + "-at" }
+
 // start moves the index to the commit's tree. Entries that stay the same keep
-// what git knows of their files. An index that git cannot read is made anew.
+// what git knows of their files.
 func (w *work) start(ctx context.Context, idx string, base evidence.Tree) error {
-	_, err := w.run(ctx, idx, nil, false, "read-tree", "-m", string(base))
-	if err == nil || ctx.Err() != nil {
+	at, err := os.ReadFile(atFile(idx))
+	if _, serr := os.Lstat(idx); serr == nil && err == nil && string(at) == string(base) {
+		return nil
+	}
+	if err := ignoreMissing(os.Remove(atFile(idx))); err != nil {
 		return err
 	}
-	if err := ignoreMissing(os.Remove(idx)); err != nil {
+	if _, err := w.run(ctx, idx, nil, false, "read-tree", "-m", string(base)); err == nil || ctx.Err() != nil {
 		return err
+	}
+	return w.restart(ctx, idx, base)
+}
+
+// restart makes the index anew.
+func (w *work) restart(ctx context.Context, idx string, base evidence.Tree) error {
+	if err := errors.Join(ignoreMissing(os.Remove(atFile(idx))), ignoreMissing(os.Remove(idx))); err != nil {
+		return err
+	}
+	if base == "" {
+		return nil
 	}
 	if _, err := w.run(ctx, idx, nil, false, "read-tree", string(base)); err != nil {
 		return w.missing(err, "read tree %s", base)
@@ -446,6 +475,11 @@ func (w *work) ignored(ctx context.Context, idx string) ([]string, error) {
 // apply brings the index to what the work tree holds and tells whether that
 // differs from the commit.
 func (w *work) apply(ctx context.Context, idx string, base evidence.Tree, f findings) (bool, error) {
+	if len(f.remove)+len(f.update) > 0 {
+		if err := ignoreMissing(os.Remove(atFile(idx))); err != nil {
+			return false, err
+		}
+	}
 	if len(f.remove) > 0 {
 		if err := w.forget(ctx, idx, f.remove); err != nil {
 			return false, err

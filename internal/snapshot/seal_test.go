@@ -62,3 +62,26 @@ func TestSealTakesTheWorkingCopyAsItIs(t *testing.T) {
 		t.Errorf("sealed %s, want %s as git's own add and write-tree", snap.Tree, want)
 	}
 }
+
+func TestSealMakesABrokenIndexAnew(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := b.repo("r", map[string]string{"a": "1", ".gitignore": "*.o", "tracked.o": "t"})
+	write(t, b.home, map[string]string{"plain/a": "1"})
+	for _, d := range []string{dir, filepath.Join(b.home, "plain")} {
+		want := b.seal(d)
+		for _, broken := range []string{"", "no index"} {
+			found, err := filepath.Glob(filepath.Join(b.store.state, want.Repo.ID, "index-????????????????????????"))
+			if err != nil || len(found) != 1 {
+				t.Fatalf("index files %q, %v, want one", found, err)
+			}
+			must(t, os.Remove(found[0]))
+			if broken != "" {
+				must(t, os.WriteFile(found[0], []byte(broken), 0o600))
+			}
+			if got := b.seal(d); got.Tree != want.Tree {
+				t.Errorf("seal with a broken index = %s, want %s", got.Tree, want.Tree)
+			}
+		}
+	}
+}

@@ -132,7 +132,7 @@ func readOrigin(dir string) (origin, error) {
 }
 
 // open finds or makes the vault of a repository.
-func (s *Store) open(ctx context.Context, repo Repo) (*vault, error) {
+func (s *Store) open(ctx context.Context, repo Repo) (_ *vault, err error) {
 	if !repoID.MatchString(repo.ID) {
 		return nil, fault.New(fault.Usage, "bad_id", "%.80q is not a repository id", repo.ID)
 	}
@@ -152,7 +152,7 @@ func (s *Store) open(ctx context.Context, repo Repo) (*vault, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer held.Close()
+	defer func() { err = errors.Join(err, unlock(held)) }()
 	if err := v.init(ctx, held); err != nil {
 		return nil, fmt.Errorf("make the store of %s: %w", repo.Name, err)
 	}
