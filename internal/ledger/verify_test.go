@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -281,7 +281,7 @@ func (b *bench) copyState(t testing.TB) *bench {
 }
 
 // answers is everything the ledger says.
-func (b *bench) answers(t *testing.T, s sample) any {
+func (b *bench) answers(t *testing.T, s sample) (string, error) {
 	t.Helper()
 	ctx := t.Context()
 	type answer struct {
@@ -316,7 +316,8 @@ func (b *bench) answers(t *testing.T, s sample) any {
 	add(c.Record(), err)
 	ref, err := b.Resolve(ctx, s.cert.Digest().Hex()[:8])
 	add(ref, err)
-	return out
+	text, err := json.MarshalIndent(out, "", " ")
+	return string(text), err
 }
 
 // One byte of the database file is changed. Verify says so, unless the byte
@@ -332,7 +333,7 @@ func TestDamagedBytesOfTheFile(t *testing.T) {
 	for n := range 3 {
 		s = b.fill(t, n)
 	}
-	want := b.answers(t, s)
+	want := must[string](t)(b.answers(t, s))
 	base := filepath.Join(t.TempDir(), store.FileName)
 	b.sqlNoRows(t, "VACUUM INTO '"+base+"'")
 	// As our own process leaves it: in WAL mode, so that opening it writes nothing.
@@ -363,8 +364,8 @@ func TestDamagedBytesOfTheFile(t *testing.T) {
 				return
 			}
 			silent.Add(1)
-			if d := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); d != "" {
-				t.Errorf("byte %d bit %d changes an answer and was not found:\n%s", at, bit, d)
+			if got != want {
+				t.Errorf("byte %d bit %d changes an answer and was not found:\n%s", at, bit, cmp.Diff(want, got))
 			}
 		})
 	}
@@ -377,16 +378,16 @@ func TestDamagedBytesOfTheFile(t *testing.T) {
 
 // onFile verifies a ledger in a file with these bytes, and asks it everything
 // when it verifies.
-func (b *bench) onFile(t *testing.T, file []byte, s sample) (any, error) {
+func (b *bench) onFile(t *testing.T, file []byte, s sample) (string, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), store.FileName)
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Error(err)
-		return nil, err
+		return "", err
 	}
 	db, err := store.Open(t.Context(), store.Config{Path: path})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	defer func() {
 		if err := db.Close(); err != nil {
@@ -395,14 +396,14 @@ func (b *bench) onFile(t *testing.T, file []byte, s sample) (any, error) {
 	}()
 	l, err := ledger.Open(t.Context(), db, b.blobs, b.keys.Engine)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if _, err := l.Verify(t.Context(), ledger.Options{}); err != nil {
-		return nil, err
+		return "", err
 	}
 	c := *b
 	c.db, c.Ledger = db, l
-	return c.answers(t, s), nil
+	return c.answers(t, s)
 }
 
 // One byte of a value that the ledger wrote is changed: that is always found.
