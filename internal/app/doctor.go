@@ -17,7 +17,7 @@ import (
 	"github.com/proveto/proveto/internal/view"
 )
 
-//go:embed sample/*.go
+//go:embed _sample/*.go
 var sample embed.FS
 
 // lowDisk is the free space below which the doctor warns.
@@ -171,7 +171,7 @@ func writeSample(dir string) error {
 	}
 	files := map[string][]byte{"go.mod": []byte("module example.com/sample\n\ngo 1.18\n")}
 	for _, name := range []string{"sample.go", "sample_test.go"} {
-		b, err := sample.ReadFile("sample/" + name)
+		b, err := sample.ReadFile("_sample/" + name)
 		if err != nil {
 			return fmt.Errorf("embedded sample: %w", err)
 		}
