@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -62,7 +63,7 @@ func (l *Ledger) Verify(ctx context.Context, o Options) (Report, error) {
 	}
 	err := l.db.Read(ctx, func(tx *store.Tx) error {
 		v.tx = tx
-		for _, step := range []func(context.Context) error{v.entries, v.treeHashes, v.checkpoints, v.blobs, v.verdicts} {
+		for _, step := range []func(context.Context) error{v.entries, v.treeHashes, v.checkpoints, v.verdicts, v.blobs} {
 			if err := step(ctx); err != nil {
 				return err
 			}
@@ -79,6 +80,7 @@ func (l *Ledger) Verify(ctx context.Context, o Options) (Report, error) {
 
 type verifier struct {
 	l      *Ledger
+	mu     sync.Mutex // of tx, while verdicts are derived in parallel
 	tx     *store.Tx
 	report Report
 	worst  int // index in order, plus one

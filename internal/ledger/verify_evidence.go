@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"sync"
@@ -95,7 +96,7 @@ func (v *verifier) blobs(ctx context.Context) error {
 	for d := range v.cites {
 		all = append(all, d)
 	}
-	v.report.Blobs = len(all)
+	v.report.Blobs += len(all)
 	errs := parallel(all, func(d evidence.Digest) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -130,74 +131,81 @@ var errNoRun = errors.New("not in the ledger")
 func (v *verifier) verdicts(ctx context.Context) error {
 	cache := &runCache{byDigest: map[evidence.Digest]evidence.Run{}}
 	load := func(d evidence.Digest) (evidence.Run, error) { return v.run(ctx, cache, d) }
-	for _, seq := range v.judged {
-		row, err := v.tx.Entry(ctx, seq)
-		if err != nil {
-			return err
-		}
-		e, err := entryOf(row)
+	errs := parallel(v.judged, func(seq int64) error {
+		e, err := v.read(ctx, seq)
 		if err != nil {
 			return err
 		}
 		switch e.Kind {
 		case KindCertificate:
-			_, err := evidence.Rederive(e.Body, load)
-			if err := v.underived(seq, err); err != nil {
-				return err
-			}
+			_, err = evidence.Rederive(e.Body, load)
 		case KindMeasurement:
-			m, err := evidence.RederiveMeasurement(e.Body, load)
-			if err := v.underived(seq, err); err != nil {
-				return err
-			}
-			if err == nil {
-				v.trials(seq, m.Record())
+			var m evidence.Measurement
+			if m, err = evidence.RederiveMeasurement(e.Body, load); err == nil {
+				err = v.trials(m.Record())
 			}
 		case KindWaiver:
-			w, err := decode[Waiver](e)
-			if err == nil {
+			var w Waiver
+			if w, err = decode[Waiver](e); err == nil {
 				err = w.verify()
 			}
-			if err := v.note(CodeSignatureBad, seq, err); err != nil {
-				return err
-			}
+		}
+		return err
+	})
+	// Their digests need not be taken twice.
+	for _, d := range cache.loaded {
+		if _, cited := v.cites[d]; cited {
+			v.report.Blobs++
+			delete(v.cites, d)
+		}
+	}
+	for i, err := range errs {
+		if err := v.underived(v.judged[i], err); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// read reads an entry; the transaction is shared by all that derive.
+func (v *verifier) read(ctx context.Context, seq int64) (Entry, error) {
+	v.mu.Lock()
+	row, err := v.tx.Entry(ctx, seq)
+	v.mu.Unlock()
+	if err != nil {
+		return Entry{}, err
+	}
+	return entryOf(row)
+}
+
 // underived makes a finding of a verdict that could not be derived.
 func (v *verifier) underived(seq int64, err error) error {
-	if errors.Is(err, errNoRun) {
-		v.find(CodeCertificateBad, seq, "ledger entry %d: %s", seq, err)
+	if err == nil {
 		return nil
 	}
-	return v.evidence(seq, err)
+	return v.evidence(seq, fmt.Errorf("ledger entry %d: %w", seq, err))
 }
 
 // trials checks that the certificates which a measurement counts are those of
 // its probes.
-func (v *verifier) trials(seq int64, m evidence.MeasurementRecord) {
+func (v *verifier) trials(m evidence.MeasurementRecord) error {
 	for _, t := range m.Trials {
 		if t.Certificate != "" && v.certs[t.Certificate] != t.ProbeDigest {
-			v.find(CodeCertificateBad, seq, "ledger entry %d: certificate %s is not in the ledger, or about another probe", seq, t.Certificate.Short())
+			return fault.New(fault.Tampered, CodeCertificateBad, "certificate %s is not in the ledger, or about another probe", t.Certificate.Short())
 		}
 	}
+	return nil
 }
 
 func (v *verifier) run(ctx context.Context, cache *runCache, d evidence.Digest) (evidence.Run, error) {
-	if r, ok := cache.byDigest[d]; ok {
+	if r, ok := cache.get(d); ok {
 		return r, nil
 	}
 	seq, ok := v.runs[d]
 	if !ok {
 		return evidence.Run{}, fault.Wrap(errNoRun, fault.Tampered, CodeCertificateBad, "run %s", d.Short())
 	}
-	row, err := v.tx.Entry(ctx, seq)
-	if err != nil {
-		return evidence.Run{}, err
-	}
-	e, err := entryOf(row)
+	e, err := v.read(ctx, seq)
 	if err != nil {
 		return evidence.Run{}, err
 	}
@@ -211,8 +219,10 @@ func (v *verifier) run(ctx context.Context, cache *runCache, d evidence.Digest) 
 // runCache keeps the last runs: the baselines of a unit are shared by all its
 // certificates.
 type runCache struct {
+	mu       sync.Mutex
 	byDigest map[evidence.Digest]evidence.Run
 	oldest   []evidence.Digest
+	loaded   []evidence.Digest // events that were hashed again
 	events   int
 }
 
@@ -220,7 +230,20 @@ type runCache struct {
 // bytes.
 const maxCachedEvents = 200_000
 
+func (c *runCache) get(d evidence.Digest) (evidence.Run, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, ok := c.byDigest[d]
+	return r, ok
+}
+
 func (c *runCache) add(r evidence.Run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.byDigest[r.Digest()]; ok {
+		return // somebody else loaded it meanwhile
+	}
+	c.loaded = append(c.loaded, r.Record().Events)
 	c.byDigest[r.Digest()] = r
 	c.oldest = append(c.oldest, r.Digest())
 	c.events += 1 + len(r.Events())

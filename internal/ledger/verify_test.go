@@ -634,3 +634,26 @@ func BenchmarkVerify10000(b *testing.B) {
 		b.ReportMetric(float64(r.Entries), "entries")
 	}
 }
+
+// What was not signed is never built upon: the next append would sign it.
+func TestNothingIsAppendedToATamperedTail(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"tail removed":     "DELETE FROM entries WHERE seq > 12",
+		"hash edited":      "UPDATE tree_hashes SET hash = (SELECT hash FROM tree_hashes WHERE idx = 0) WHERE idx = (SELECT max(idx) FROM tree_hashes)",
+		"older checkpoint": "DELETE FROM checkpoints WHERE size = 14",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, storetest.SQLite(t))
+			b.fill(t, 0)
+			d := must[ledger.Draft](t)(ledger.NewDraft("test.note", 1))
+			b.sql(t, change)
+			err := b.db.Write(t.Context(), func(tx *store.Tx) error {
+				_, err := b.Append(t.Context(), tx, d)
+				return err
+			})
+			wantFault(t, err, fault.Tampered, ledger.CodeBroken)
+		})
+	}
+}
