@@ -87,7 +87,7 @@ type Graph struct {
 	distance         []int32 // from the nearest entry point; -1 is none
 }
 
-// PackageID, FileID and TestID are the ids of nodes that are no symbols.
+// PackageID is the id of a package's node.
 func PackageID(unit string) string { return "package:" + unit }
 
 // FileID is the id of a file's node; path is relative to the checkout.

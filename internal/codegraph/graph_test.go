@@ -23,11 +23,19 @@ func scan() *lang.Scan {
 	}
 	return &lang.Scan{
 		Units: []lang.Unit{{ID: "web", Files: []string{"web.go"}, Imports: []string{"store"}}, {ID: "store", Files: []string{"store.go"}}},
-		Symbols: []lang.Symbol{sym("handler", "web", false), sym("TestWeb", "web", true), sym("save", "store", false), sym("check", "store", false),
-			sym("orphan", "store", false), sym("TestStore", "store", true)},
+		Symbols: []lang.Symbol{
+			sym("handler", "web", false), sym("TestWeb", "web", true), sym("save", "store", false), sym("check", "store", false),
+			sym("orphan", "store", false), sym("TestStore", "store", true),
+		},
 		Tests: []lang.Test{{Name: "TestWeb", Kind: "test", Unit: "web", File: "web.go", Symbol: "TestWeb"}, {Name: "TestStore", Kind: "test", Unit: "store", File: "store.go", Symbol: "TestStore"}},
-		Calls: []lang.Call{{From: "handler", To: "save"}, {From: "save", To: "check"}, {From: "check", To: "save"}, {From: "TestWeb", To: "handler"},
-			{From: "TestStore", To: "save"}, {From: "save", To: "elsewhere"}},
+		Calls: []lang.Call{
+			{From: "handler", To: "save"},
+			{From: "save", To: "check"},
+			{From: "check", To: "save"},
+			{From: "TestWeb", To: "handler"},
+			{From: "TestStore", To: "save"},
+			{From: "save", To: "elsewhere"},
+		},
 		EntryPoints: []lang.EntryPoint{{Kind: "http_route", Name: "GET /x", Symbol: "handler", File: "web.go", Line: 1}},
 	}
 }

@@ -139,11 +139,17 @@ func TestFlagsAndVariablesOnlyTighten(t *testing.T) {
 		key, value string
 		ok         bool
 	}{
-		{"gate.min_proven", "0.95", true}, {"gate.min_proven", "0.9", true}, {"gate.min_proven", "0.85", false}, {"gate.min_proven", "0", false},
-		{"gate.max_refuted", "0", true}, {"gate.max_refuted", "3", false},
-		{"gate.max_not_measured", "0", true}, {"gate.max_not_measured", "0.2", false},
+		{"gate.min_proven", "0.95", true},
+		{"gate.min_proven", "0.9", true},
+		{"gate.min_proven", "0.85", false},
+		{"gate.min_proven", "0", false},
+		{"gate.max_refuted", "0", true},
+		{"gate.max_refuted", "3", false},
+		{"gate.max_not_measured", "0", true},
+		{"gate.max_not_measured", "0.2", false},
 		{"gate.on_unmeasured", "fail", true},
-		{"isolation.min", "namespaces", true}, {"isolation.min", "limits", false},
+		{"isolation.min", "namespaces", true},
+		{"isolation.min", "limits", false},
 	} {
 		k, _ := lookupKey(c.key)
 		byFlag, errFlag := Load(Sources{Repository: repo, Flags: map[string]string{c.key: c.value}})

@@ -139,8 +139,10 @@ func makeSample(t testing.TB, n int) sample {
 		return r
 	}
 	green := []evidence.Event{
-		{Kind: evidence.EventSymbols, Names: []string{symbol}}, {Kind: evidence.EventBegin, Test: testName},
-		{Kind: evidence.EventReach, Test: testName, Index: []int64{0}}, {Kind: evidence.EventPass, Test: testName},
+		{Kind: evidence.EventSymbols, Names: []string{symbol}},
+		{Kind: evidence.EventBegin, Test: testName},
+		{Kind: evidence.EventReach, Test: testName, Index: []int64{0}},
+		{Kind: evidence.EventPass, Test: testName},
 	}
 	red := func(by evidence.By) []evidence.Event {
 		return []evidence.Event{

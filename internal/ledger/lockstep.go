@@ -28,27 +28,32 @@ func newLockstep(v *verifier) *lockstep {
 			what: "runs", seqFunc: func(r store.RunRow) int64 { return r.Seq },
 			pageFunc: func(ctx context.Context, last store.RunRow) ([]store.RunRow, error) {
 				return v.tx.Runs(ctx, last.Seq, pageSize)
-			}, last: store.RunRow{Seq: math.MinInt64}},
+			}, last: store.RunRow{Seq: math.MinInt64},
+		},
 		certificates: cursor[store.CertificateRow]{
 			what: "certificates", seqFunc: func(r store.CertificateRow) int64 { return r.Seq },
 			pageFunc: func(ctx context.Context, last store.CertificateRow) ([]store.CertificateRow, error) {
 				return v.tx.Certificates(ctx, last.Seq, pageSize)
-			}, last: store.CertificateRow{Seq: math.MinInt64}},
+			}, last: store.CertificateRow{Seq: math.MinInt64},
+		},
 		measurements: cursor[store.MeasurementRow]{
 			what: "measurements", seqFunc: func(r store.MeasurementRow) int64 { return r.Seq },
 			pageFunc: func(ctx context.Context, last store.MeasurementRow) ([]store.MeasurementRow, error) {
 				return v.tx.Measurements(ctx, last.Seq, pageSize)
-			}, last: store.MeasurementRow{Seq: math.MinInt64}},
+			}, last: store.MeasurementRow{Seq: math.MinInt64},
+		},
 		probes: cursor[store.ProbeRow]{
 			what: "probes", seqFunc: func(r store.ProbeRow) int64 { return r.Seq },
 			pageFunc: func(ctx context.Context, last store.ProbeRow) ([]store.ProbeRow, error) {
 				return v.tx.Probes(ctx, last.Seq, last.Digest, pageSize)
-			}, last: store.ProbeRow{Seq: math.MinInt64}},
+			}, last: store.ProbeRow{Seq: math.MinInt64},
+		},
 		starts: cursor[store.StartRow]{
 			what: "starts", seqFunc: func(r store.StartRow) int64 { return r.Seq },
 			pageFunc: func(ctx context.Context, last store.StartRow) ([]store.StartRow, error) {
 				return v.tx.Starts(ctx, last.Seq, pageSize)
-			}, last: store.StartRow{Seq: math.MinInt64}},
+			}, last: store.StartRow{Seq: math.MinInt64},
+		},
 	}
 }
 

@@ -423,10 +423,7 @@ func TestDamagedBytesOfValues(t *testing.T) {
 	}
 	seed := rand.New(rand.NewPCG(3, 4))
 	pick := func(n int) int { return seed.IntN(n) }
-	var tables []string
-	for _, name := range []string{"entries", "entries", "entries", "tree_hashes", "checkpoints", "runs", "certificates", "measurements", "probes", "waivers", "starts"} {
-		tables = append(tables, name)
-	}
+	tables := []string{"entries", "entries", "entries", "tree_hashes", "checkpoints", "runs", "certificates", "measurements", "probes", "waivers", "starts"}
 	for range 200 {
 		table := tables[pick(len(tables))]
 		column := columns[table][pick(len(columns[table]))]

@@ -125,7 +125,7 @@ func (q *Queue) migrate(ctx context.Context) error {
 			if have, err := current(tx); err != nil || have == newest {
 				return err
 			}
-			if _, err := m.MigrateTx(ctx, tx.SQL(), rivermigrate.DirectionUp, nil); err != nil {
+			if _, err := m.MigrateTx(ctx, tx.SQL(), rivermigrate.DirectionUp, nil); err != nil { //nolint:staticcheck // the version note is written in the same transaction
 				return err
 			}
 			return tx.SetMeta(ctx, metaRiver, newest)

@@ -197,9 +197,12 @@ func fixture() view.Start {
 			{Name: "export", Dir: "export", Counts: view.Counts{NotMeasured: 1, Total: 1}},
 		},
 		Tests: []view.Test{
-			{Name: "TestRound/half_up", Package: "fee", File: "fee/fee_test.go", Line: 24}, {Name: "TestRound/down", Package: "fee", File: "fee/fee_test.go", Line: 24},
-			{Name: "TestOf", Package: "fee", File: "fee/fee_test.go", Line: 40}, {Name: "TestRefund", Package: "pay", File: "pay/refund_test.go", Line: 11},
-			{Name: "TestRefundTwice", Package: "pay", File: "pay/refund_test.go", Line: 29}, {Name: "TestPost", Package: "pay", File: "pay/ledger_test.go", Line: 48},
+			{Name: "TestRound/half_up", Package: "fee", File: "fee/fee_test.go", Line: 24},
+			{Name: "TestRound/down", Package: "fee", File: "fee/fee_test.go", Line: 24},
+			{Name: "TestOf", Package: "fee", File: "fee/fee_test.go", Line: 40},
+			{Name: "TestRefund", Package: "pay", File: "pay/refund_test.go", Line: 11},
+			{Name: "TestRefundTwice", Package: "pay", File: "pay/refund_test.go", Line: 29},
+			{Name: "TestPost", Package: "pay", File: "pay/ledger_test.go", Line: 48},
 		},
 		Gaps: []view.Gap{
 			{

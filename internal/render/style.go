@@ -74,13 +74,6 @@ func (s Style) word(w string) string {
 	return s.shape(m) + " " + s.paint(m.tint, Line(m.Label))
 }
 
-func (s Style) dash() string {
-	if s.Unicode {
-		return "–"
-	}
-	return "-"
-}
-
 func (s Style) ellipsis() string {
 	if s.Unicode {
 		return "…"

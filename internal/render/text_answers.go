@@ -161,7 +161,7 @@ func writeCauses(b *strings.Builder, err error, depth int) {
 		return
 	}
 	fmt.Fprintf(b, "debug: %scaused by %s\n", strings.Repeat("  ", depth-1), Line(fmt.Sprintf("%T: %s", err, err)))
-	switch u := err.(type) {
+	switch u := err.(type) { //nolint:errorlint // the chain is walked link by link
 	case interface{ Unwrap() error }:
 		writeCauses(b, u.Unwrap(), depth+1)
 	case interface{ Unwrap() []error }:

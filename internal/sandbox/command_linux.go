@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -47,7 +48,8 @@ func (s *supervisor) run(o order, fds []int, stops <-chan evidence.Stop) ended {
 	pid, err := s.start(o, fds)
 	closeAll(fds)
 	if err != nil {
-		no, ok := err.(syscall.Errno)
+		var no syscall.Errno
+		ok := errors.As(err, &no)
 		if !ok {
 			return ended{Code: -1, Error: err.Error()}
 		}
@@ -131,7 +133,7 @@ func (s *supervisor) clear(acc *account) (int, error) {
 				survivors++
 			}
 		}
-		if err == syscall.ECHILD {
+		if errors.Is(err, syscall.ECHILD) {
 			return survivors, nil
 		}
 		if err != nil {

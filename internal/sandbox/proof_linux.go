@@ -91,7 +91,7 @@ func (b *Box) proven(ctx context.Context, level evidence.Level) (evidence.Isolat
 	if err != nil {
 		return none, fmt.Errorf("prove the level: %w", err)
 	}
-	defer os.RemoveAll(dir) // empty but for one file; a rest in the temporary directory harms nothing
+	defer func() { _ = os.RemoveAll(dir) }() // empty but for one file; a rest in the temporary directory harms nothing
 	t := trial{Name: ".proveto-proof-" + rand.Text(), Dirs: b.forbidden(dir), File: filepath.Join(dir, "kept")}
 	if err := os.WriteFile(t.File, []byte("kept"), 0o600); err != nil {
 		return none, fmt.Errorf("prove the level: %w", err)

@@ -76,7 +76,7 @@ func readLine(br *bufio.Reader, limit int64) ([]byte, error) {
 		if int64(len(line)) > limit {
 			return nil, errLong
 		}
-		if err != bufio.ErrBufferFull {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
 		}
 	}

@@ -154,7 +154,7 @@ func (s *supervisor) leave(cause error) {
 			code = 1
 		}
 	}
-	os.Exit(code)
+	os.Exit(code) //nolint:revive // the supervisor is a process of its own, started by this package
 }
 
 // deafTo lists the signals that must not end a supervisor. A handler, unlike

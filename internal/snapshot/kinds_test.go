@@ -333,8 +333,11 @@ func TestSealRefusesWhatHasNoCommit(t *testing.T) {
 		dir, rev string
 		want     fault.Code
 	}{
-		{dir, "no-such", CodeBaseUnresolved}, {dir, "--all", CodeBaseUnresolved}, {dir, "HEAD^{tree}", CodeBaseUnresolved},
-		{filepath.Join(b.home, "empty.git"), "", CodeBaseUnresolved}, {filepath.Join(b.home, "plain"), "HEAD", CodeNoRepository},
+		{dir, "no-such", CodeBaseUnresolved},
+		{dir, "--all", CodeBaseUnresolved},
+		{dir, "HEAD^{tree}", CodeBaseUnresolved},
+		{filepath.Join(b.home, "empty.git"), "", CodeBaseUnresolved},
+		{filepath.Join(b.home, "plain"), "HEAD", CodeNoRepository},
 	} {
 		if _, err := b.store.Seal(t.Context(), b.locate(tt.dir), Options{Rev: tt.rev}); !fault.Has(err, tt.want) {
 			t.Errorf("Seal(%s, %q) = %v, want %s", tt.dir, tt.rev, err, tt.want)

@@ -100,7 +100,7 @@ func (s *Store) locateAt(ctx context.Context, root string) (Repo, bool, error) {
 	case err != nil && looksBare(root):
 		gitDir, bare = root, true
 	case err != nil:
-		return Repo{}, false, nil
+		return Repo{}, false, nil //nolint:nilerr // nothing called .git here
 	case !st.IsDir():
 		if gitDir, err = readGitFile(gitDir); err != nil {
 			return Repo{}, true, err

@@ -161,7 +161,6 @@ func (s *Store) open(ctx context.Context, repo Repo) (_ *vault, err error) {
 
 // same tells whether two descriptions name the same place; HEAD may differ.
 func same(a, b Repo) bool {
-	a.Head, a.Branch, a.Notes, b.Head, b.Branch, b.Notes = "", "", nil, "", "", nil
 	return a.ID == b.ID && a.Root == b.Root && a.GitDir == b.GitDir && a.CommonDir == b.CommonDir &&
 		a.Objects == b.Objects && a.Format == b.Format && a.Bare == b.Bare && a.Shallow == b.Shallow
 }

@@ -133,8 +133,10 @@ type Found struct{ What, Digest string }
 func (tx *Tx) DigestsBetween(ctx context.Context, from, to string, limit int) ([]Found, error) {
 	var out []Found
 	for _, k := range []struct{ what, name string }{
-		{"certificate", "certificates_between"}, {"run", "runs_between"},
-		{"measurement", "measurements_between"}, {"probe", "probes_between"},
+		{"certificate", "certificates_between"},
+		{"run", "runs_between"},
+		{"measurement", "measurements_between"},
+		{"probe", "probes_between"},
 	} {
 		ds, err := tx.texts(ctx, k.name, from, to, limit)
 		if err != nil {

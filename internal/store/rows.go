@@ -70,9 +70,11 @@ func (r *CheckpointRow) dest() []any { return []any{&r.Size, &r.Note} }
 func (r *RunRow) dest() []any {
 	return []any{&r.Digest, &r.Seq, &r.Purpose, &r.Snapshot, &r.Started}
 }
+
 func (r *CertificateRow) dest() []any {
 	return []any{&r.Digest, &r.Seq, &r.Language, &r.Project, &r.Unit, &r.Symbol, &r.SymbolDigest, &r.Test, &r.Snapshot}
 }
+
 func (r *MeasurementRow) dest() []any {
 	return []any{&r.Seq, &r.Digest, &r.Language, &r.Project, &r.Symbol, &r.Inputs, &r.Word, &r.Reason}
 }
@@ -80,6 +82,7 @@ func (r *ProbeRow) dest() []any { return []any{&r.Digest, &r.Seq, &r.Symbol} }
 func (r *WaiverRow) dest() []any {
 	return []any{&r.Probe, &r.Seq, &r.Reason, &r.Until, &r.Principal}
 }
+
 func (r *StartRow) dest() []any {
 	return []any{&r.Seq, &r.RunKey, &r.Invocation, &r.Result, &r.Tree, &r.Repo}
 }

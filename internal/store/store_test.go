@@ -106,8 +106,13 @@ func TestRowsComeBackAsWritten(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("rows (-written +read):\n%s", d)
 		}
-		wantFound := []store.Found{{What: "certificate", Digest: "sha256:ab"}, {What: "run", Digest: "sha256:aa"},
-			{What: "measurement", Digest: "sha256:ac"}, {What: "probe", Digest: "sha256:ad"}, {What: "probe", Digest: "sha256:ae"}}
+		wantFound := []store.Found{
+			{What: "certificate", Digest: "sha256:ab"},
+			{What: "run", Digest: "sha256:aa"},
+			{What: "measurement", Digest: "sha256:ac"},
+			{What: "probe", Digest: "sha256:ad"},
+			{What: "probe", Digest: "sha256:ae"},
+		}
 		if d := cmp.Diff(wantFound, found); d != "" {
 			t.Errorf("DigestsBetween:\n%s", d)
 		}
