@@ -159,7 +159,7 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 // what it printed and how it ended: its exit code and the first line of its
 // complaint. Of a program that was stopped only that is told.
 func attempt(dir string, env []string, name string, args ...string) string {
-	cmd := exec.Command("sh", append([]string{"-c", `ulimit -t 1 -v 3000000; exec "$@"`, "sh", name}, args...)...)
+	cmd := exec.Command("sh", append([]string{"-c", `ulimit -t 1 && ulimit -v 3000000 && exec "$@"`, "sh", name}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), "GOTRACEBACK=none", "GOGC=50"), env...)
 	var out, errs bytes.Buffer
