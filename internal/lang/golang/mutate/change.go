@@ -99,7 +99,7 @@ func (c *changer) of(t types.Type) {
 	case *types.Interface:
 		c.iface(t, u)
 	case *types.Chan, *types.Signature:
-		c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "", "nil", c.x+" = nil")
+		c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "nil", "nil", c.x+" = nil")
 	}
 }
 
@@ -132,12 +132,15 @@ func (c *changer) basic(u *types.Basic) {
 	case info&(types.IsFloat|types.IsComplex) != 0:
 		c.add(rankDerived, "INCREMENT_RETURNS", "incremented", "", "", c.x+"++")
 		c.set("PRIMITIVE_RETURNS", "0")
+		if info&types.IsComplex != 0 {
+			c.out[len(c.out)-1].constant = "(0+0i)"
+		}
 	case info&types.IsString != 0:
 		c.set("EMPTY_RETURNS", `""`)
 		c.set("CONSTANT_RETURNS", `"proveto"`)
 		c.add(rankDerived, "APPEND_RETURNS", "with a character appended", "", "", c.x+` += "~"`)
 	case u.Kind() == types.UnsafePointer:
-		c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "", "nil", c.x+" = nil")
+		c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "nil", "nil", c.x+" = nil")
 	}
 }
 
@@ -145,7 +148,7 @@ func (c *changer) slice(u *types.Slice) {
 	x, text := c.x, c.text
 	c.add(rankDerived, "SHORTEN_RETURNS", "shortened by its last element", "", "len make",
 		"if n := len("+x+"); n > 0 { "+x+" = "+x+"[:n-1:n-1] } else { "+x+" = make("+text+", 1) }")
-	c.add(rankConstant, "EMPTY_RETURNS", "replaced by nil", "", "nil", x+" = nil")
+	c.add(rankConstant, "EMPTY_RETURNS", "replaced by nil", "nil", "nil", x+" = nil")
 	if body, ok := c.file.inPlace("c[0]", u.Elem(), 2); ok {
 		c.add(rankCoarse, "FIRST_ELEMENT_RETURNS", "with its first element changed", "", "len append nil",
 			"if len("+x+") > 0 { c := append("+text+"(nil), "+x+"...); "+strings.Join(body, "; ")+"; "+x+" = c }")
@@ -173,7 +176,7 @@ func (c *changer) pointer(u *types.Pointer) {
 		}
 		c.add(rankCoarse, "ZERO_RETURNS", "replaced by a pointer to a zero value", "", "new", c.x+" = new("+elem+")")
 	}
-	c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "", "nil", c.x+" = nil")
+	c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "nil", "nil", c.x+" = nil")
 }
 
 func (c *changer) iface(t types.Type, u *types.Interface) {
@@ -185,7 +188,7 @@ func (c *changer) iface(t types.Type, u *types.Interface) {
 	if u.Empty() {
 		c.add(rankConstant, "CONSTANT_RETURNS", `replaced by "proveto"`, `"proveto"`, "", c.x+` = "proveto"`)
 	}
-	c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "", "nil", c.x+" = nil")
+	c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "nil", "nil", c.x+" = nil")
 }
 
 // inPlace gives statements that change the addressable x of type t, looking

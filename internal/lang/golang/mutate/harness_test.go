@@ -22,7 +22,7 @@ type loaded struct {
 }
 
 // load type-checks every package of the module in dir, each with its tests.
-func load(t *testing.T, dir string) []loaded {
+func load(t testing.TB, dir string) []loaded {
 	t.Helper()
 	sources := make(map[string][]byte)
 	cfg := &packages.Config{
@@ -131,7 +131,7 @@ func goroot(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-func write(t *testing.T, name string, content []byte) {
+func write(t testing.TB, name string, content []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func write(t *testing.T, name string, content []byte) {
 }
 
 // command runs a program and returns its standard output; it must succeed.
-func command(t *testing.T, dir string, env []string, name string, args ...string) string {
+func command(t testing.TB, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
@@ -159,7 +159,7 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 // what it printed and how it ended: its exit code and the first line of its
 // complaint. Of a program that was stopped only that is told.
 func attempt(dir string, env []string, name string, args ...string) string {
-	cmd := exec.Command("sh", append([]string{"-c", `ulimit -t 1 -v 3000000; exec "$@"`, "sh", name}, args...)...)
+	cmd := exec.Command("sh", append([]string{"-c", `ulimit -t 1 && ulimit -v 3000000 && exec "$@"`, "sh", name}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), "GOTRACEBACK=none", "GOGC=50"), env...)
 	var out, errs bytes.Buffer
@@ -202,7 +202,7 @@ func corpus(t *testing.T) string {
 }
 
 // only is the package with the given path.
-func only(t *testing.T, pkgs []loaded, path string) loaded {
+func only(t testing.TB, pkgs []loaded, path string) loaded {
 	t.Helper()
 	for _, p := range pkgs {
 		if p.Path == path {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/proveto/proveto/internal/evidence"
 )
 
 // TestCorpusSwitchEqualsPlain is the property that everything rests on: a probe
@@ -219,5 +221,48 @@ func TestDiffAppliesWithGit(t *testing.T) {
 			t.Errorf("%s:%d %s: applied diff (- edits + git)\n%s", s.File, s.Line, s.Operator, diff)
 		}
 		write(t, name, p.Sources[name])
+	}
+}
+
+// TestDropLeavesOut drops probes by their digests: they are gone and the others
+// keep their digests, under new numbers.
+func TestDropLeavesOut(t *testing.T) {
+	t.Parallel()
+	p := only(t, load(t, corpus(t)), "corpus")
+	all := instrument(t, []loaded{p})[0].Sites
+	p.Drop = make(map[evidence.Digest]bool)
+	var want []evidence.Digest
+	for i, s := range all {
+		if i%3 == 0 {
+			p.Drop[s.Digest()] = true
+		} else {
+			want = append(want, s.Digest())
+		}
+	}
+	var got []evidence.Digest
+	for _, s := range instrument(t, []loaded{p})[0].Sites {
+		got = append(got, s.Digest())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sites left (- want + got)\n%s", diff)
+	}
+}
+
+// TestSkipsAreListed looks for one place of every reason that the corpus has.
+func TestSkipsAreListed(t *testing.T) {
+	t.Parallel()
+	p := only(t, load(t, corpus(t)), "corpus")
+	got := make(map[string]bool)
+	for _, s := range instrument(t, []loaded{p})[0].Skipped {
+		got[s.Reason] = true
+		if s.File == "" || s.Line == 0 {
+			t.Errorf("skip without a place: %+v", s)
+		}
+	}
+	for _, reason := range []string{"logging", "closing_call", "capacity_hint", "does_not_compile", "missing_return",
+		"package_initialiser", "constant_expression", "unnamed_constraint", "unnamed_type", "recover", "generated", "nosplit"} {
+		if !got[reason] {
+			t.Errorf("nothing skipped for %s; have %v", reason, got)
+		}
 	}
 }

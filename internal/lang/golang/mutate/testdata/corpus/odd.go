@@ -58,5 +58,9 @@ func odd() {
 	try("expr", func() interface{} { return expr()(point{X: 3, Y: 4}) })
 	try("windows", func() interface{} { return []int{windows(1), windows(2)} })
 	try("marked", func() interface{} { return []string{marked(1), marked(2)} })
+	try("made", func() interface{} { return made(1) })
 	try("last", func() interface{} { return last(1) })
 }
+
+//go:nosplit
+func tight(a int) int { return a + 1 }

@@ -16,18 +16,24 @@ type ProvetoPackage struct {
 var provetoLog struct {
 	sync.Mutex
 	file *os.File
-	seen map[string]bool
+	seen map[provetoFact]bool
 }
 
-func provetoSeen(format string, args ...any) {
+// provetoFact is written once a process.
+type provetoFact struct {
+	kind, path string
+	number     int
+}
+
+func provetoSeen(kind, path string, number int) {
 	provetoLog.Lock()
 	defer provetoLog.Unlock()
-	line := fmt.Sprintf(format, args...)
-	if provetoLog.file == nil || provetoLog.seen[line] {
+	fact := provetoFact{kind, path, number}
+	if provetoLog.file == nil || provetoLog.seen[fact] {
 		return
 	}
-	provetoLog.seen[line] = true
-	fmt.Fprintln(provetoLog.file, line)
+	provetoLog.seen[fact] = true
+	fmt.Fprintln(provetoLog.file, kind, path, number)
 }
 
 func ProvetoRegister(path string, symbols []string, sites int) *ProvetoPackage {
@@ -37,7 +43,7 @@ func ProvetoRegister(path string, symbols []string, sites int) *ProvetoPackage {
 		if err != nil {
 			panic(err)
 		}
-		provetoLog.file, provetoLog.seen = f, make(map[string]bool)
+		provetoLog.file, provetoLog.seen = f, make(map[provetoFact]bool)
 	}
 	var at string
 	if _, err := fmt.Sscanf(os.Getenv("PVT_SITE"), "%s %d", &at, &p.on); err == nil && at != path {
@@ -48,7 +54,7 @@ func ProvetoRegister(path string, symbols []string, sites int) *ProvetoPackage {
 
 func (p *ProvetoPackage) Hit(symbol int) {
 	if p != nil && provetoLog.file != nil {
-		provetoSeen("hit %s %d", p.path, symbol)
+		provetoSeen("hit", p.path, symbol)
 	}
 }
 
@@ -57,7 +63,7 @@ func (p *ProvetoPackage) On(site int) bool {
 		return false
 	}
 	if provetoLog.file != nil {
-		provetoSeen("site %s %d", p.path, site)
+		provetoSeen("site", p.path, site)
 	}
 	return p.on == site
 }
@@ -65,9 +71,9 @@ func (p *ProvetoPackage) On(site int) bool {
 func (p *ProvetoPackage) Watch() bool { return p != nil && provetoLog.file != nil }
 
 func (p *ProvetoPackage) Values(site int, values ...any) {
-	provetoSeen("value %s %d %d", p.path, site, len(values))
+	provetoSeen("value", p.path, site)
 }
 
 func (p *ProvetoPackage) Saw(site int, original, changed any) {
-	provetoSeen("saw %s %d %T %T", p.path, site, original, changed)
+	provetoSeen("saw", p.path, site)
 }
