@@ -255,7 +255,7 @@ func (f *file) newline() string {
 
 // plain are the edits that make one change for ever.
 func (h *helper) plain(c change) []Edit {
-	const name = "_pvt_result"
+	const name = "provetoChanged"
 	var out []Edit
 	for _, call := range h.calls {
 		out = append(out, Edit{Start: call.at, End: call.at, Text: strings.Replace(call.text, "%s", name, 1)})
