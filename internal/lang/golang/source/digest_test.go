@@ -276,6 +276,7 @@ func TestMeaningChangesDigests(t *testing.T) {
 		{"builtin shadowed", "func F(s string) int { return len(s) }", "func len(string) int { return 1 }\nfunc F(s string) int { return len(s) }", []string{"F()."}},
 		{"field of a type that is not named", "type T struct{ n int32 }\nfunc mk() *T { return nil }\nfunc F() { mk().n++ }", "type T struct{ n int64 }\nfunc mk() *T { return nil }\nfunc F() { mk().n++ }", []string{"F().", "mk()."}},
 		{"new method", "type T struct{}\nfunc F() any { return T{} }\nfunc G() int { return 1 }", "type T struct{}\nfunc (T) String() string { return \"\" }\nfunc F() any { return T{} }\nfunc G() int { return 1 }", []string{"F()."}},
+		{"far member of a circle", "type A struct{ b *B; n int32 }\ntype B struct{ c *C }\ntype C struct{ a *A }\nfunc F() any { return B{} }", "type A struct{ b *B; n int64 }\ntype B struct{ c *C }\ntype C struct{ a *A }\nfunc F() any { return B{} }", []string{"F()."}},
 		{"directive", "func F() {}", "//go:noinline\nfunc F() {}", []string{"F()."}},
 		{"body of a callee", "func g() int { return 1 }\nfunc F() int { return g() }", "func g() int { return 2 }\nfunc F() int { return g() }", []string{"g()."}},
 		{"body of a function in a table", "var t = []func() int{g}\nfunc g() int { return 1 }\nfunc F() int { return t[0]() }", "var t = []func() int{g}\nfunc g() int { return 2 }\nfunc F() int { return t[0]() }", []string{"g()."}},
