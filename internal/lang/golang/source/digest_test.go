@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -275,6 +276,7 @@ func TestMeaningChangesDigests(t *testing.T) {
 		{"builtin shadowed", "func F(s string) int { return len(s) }", "func len(string) int { return 1 }\nfunc F(s string) int { return len(s) }", []string{"F()."}},
 		{"field of a type that is not named", "type T struct{ n int32 }\nfunc mk() *T { return nil }\nfunc F() { mk().n++ }", "type T struct{ n int64 }\nfunc mk() *T { return nil }\nfunc F() { mk().n++ }", []string{"F().", "mk()."}},
 		{"new method", "type T struct{}\nfunc F() any { return T{} }\nfunc G() int { return 1 }", "type T struct{}\nfunc (T) String() string { return \"\" }\nfunc F() any { return T{} }\nfunc G() int { return 1 }", []string{"F()."}},
+		{"far member of a circle", "type A struct{ b *B; n int32 }\ntype B struct{ c *C }\ntype C struct{ a *A }\nfunc F() any { return B{} }", "type A struct{ b *B; n int64 }\ntype B struct{ c *C }\ntype C struct{ a *A }\nfunc F() any { return B{} }", []string{"F()."}},
 		{"directive", "func F() {}", "//go:noinline\nfunc F() {}", []string{"F()."}},
 		{"body of a callee", "func g() int { return 1 }\nfunc F() int { return g() }", "func g() int { return 2 }\nfunc F() int { return g() }", []string{"g()."}},
 		{"body of a function in a table", "var t = []func() int{g}\nfunc g() int { return 1 }\nfunc F() int { return t[0]() }", "var t = []func() int{g}\nfunc g() int { return 2 }\nfunc F() int { return t[0]() }", []string{"g()."}},
@@ -296,5 +298,56 @@ func TestTrailingCommaOfTypeParameterCounts(t *testing.T) {
 	list, array := "type T[P *C,] int", "type T[P *C] int"
 	if tokenDigest(tokens([]byte(list)), 0, len(list)) == tokenDigest(tokens([]byte(array)), 0, len(array)) {
 		t.Errorf("%q and %q have one digest", list, array)
+	}
+}
+
+// BenchmarkRead reads 50,000 functions in 50 packages without the go command:
+// parsing, type-checking, digests and the join alone. CPU time is of the process.
+func BenchmarkRead(b *testing.B) {
+	dir := b.TempDir()
+	cpu := func() float64 {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+	}
+	var roots []*packages.Package
+	for p := range 50 {
+		s := &strings.Builder{}
+		fmt.Fprintf(s, "package p\n\ntype T struct{ n int }\n\nvar table = []int{1, 2, %d}\n\nconst limit = %d\n\n", p, p+10)
+		for f := range 1000 {
+			fmt.Fprintf(s, "// F%[1]d works.\nfunc F%[1]d(t *T, x int) (string, bool) {\n\tif x < 0 || t == nil {\n\t\treturn \"\", false\n\t}\n", f)
+			fmt.Fprintf(s, "\tfor i, v := range table {\n\t\tif v > limit {\n\t\t\tt.n += i * x\n\t\t}\n\t}\n\tif t.n > %d {\n\t\treturn F%d(t, x-1)\n\t}\n\treturn \"done\", true\n}\n\n", f, max(0, f-1))
+		}
+		path := fmt.Sprint("example.com/big/p", p)
+		name := filepath.Join(dir, fmt.Sprint("p", p), "p.go")
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(s.String()), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		roots = append(roots, &packages.Package{ID: path, PkgPath: path, Name: "p", Dir: filepath.Dir(name), GoFiles: []string{name}, TypesSizes: types.SizesFor("gc", "amd64")})
+	}
+	for _, what := range []string{"fresh", "cached"} {
+		out := filepath.Join(dir, "out")
+		b.Run(what, func(b *testing.B) {
+			for b.Loop() {
+				start := cpu()
+				m := &module{req: Request{Root: dir, Out: out, Project: lang.Project{Dir: ".", Name: "example.com/big"}}, dir: dir, path: "example.com/big", roots: roots}
+				m.sort()
+				facts, _, reused, err := m.readAll()
+				if err != nil {
+					b.Fatal(err)
+				}
+				s, err := m.join(facts)
+				if err != nil || len(s.Symbols) != 50000 {
+					b.Fatalf("%v, %d symbols", err, len(s.Symbols))
+				}
+				b.ReportMetric(cpu()-start, "cpu-s")
+				b.ReportMetric(float64(reused), "reused")
+			}
+		})
 	}
 }
