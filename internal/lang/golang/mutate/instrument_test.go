@@ -70,7 +70,7 @@ func TestCorpusSwitchEqualsPlain(t *testing.T) {
 // sample chooses the sites to build plainly: a package each is slow. All of
 // them with PROVETO_LONG=1, of n slices the i-th with PROVETO_LONG=i/n.
 func sample(sites int) []int {
-	first, step := 3, 11
+	first, step := 3, 41
 	if long := os.Getenv("PROVETO_LONG"); long == "1" {
 		first, step = 0, 1
 	} else if long != "" {
@@ -154,12 +154,20 @@ func TestCorpusOperators(t *testing.T) {
 	}
 }
 
-// TestCorpusPlainCompiles type-checks every plain sabotage.
+// TestCorpusPlainCompiles type-checks plain sabotages, in the long suite all.
 func TestCorpusPlainCompiles(t *testing.T) {
 	t.Parallel()
 	dir := corpus(t)
 	p := only(t, load(t, dir), "corpus")
-	checkPlains(t, p, instrument(t, []loaded{p})[0].Sites, 1)
+	checkPlains(t, p, instrument(t, []loaded{p})[0].Sites, plainStep())
+}
+
+// plainStep thins out what the normal suite type-checks.
+func plainStep() int {
+	if os.Getenv("PROVETO_LONG") != "" {
+		return 1
+	}
+	return 5
 }
 
 // checkPlains type-checks the package with the plain edits of every step-th
@@ -199,7 +207,7 @@ func checkPlains(t *testing.T, p loaded, sites []Site, step int) {
 	}
 }
 
-// TestDiffAppliesWithGit hands every diff to git and compares the result with
+// TestDiffAppliesWithGit hands diffs to git and compares the result with
 // the plain edits.
 func TestDiffAppliesWithGit(t *testing.T) {
 	t.Parallel()
@@ -207,7 +215,7 @@ func TestDiffAppliesWithGit(t *testing.T) {
 	p := only(t, load(t, dir), "corpus")
 	command(t, dir, nil, "git", "init", "-q", ".")
 	sites := instrument(t, []loaded{p})[0].Sites
-	for i := 0; i < len(sites); i += 5 {
+	for i := 0; i < len(sites); i += 3 * plainStep() {
 		s := sites[i]
 		name := filepath.Join(dir, s.File)
 		patch := filepath.Join(t.TempDir(), "patch")
