@@ -84,6 +84,10 @@ type Unit struct {
 	Imports []string
 	Tests   int             // test functions, examples and fuzz targets
 	Data    evidence.Digest // of files beside the sources that tests can read
+	// Setup covers the code outside tests that runs when a process with this unit
+	// starts; empty when there is none. TestSetup covers the same in its tests, and
+	// what surrounds them (TestMain with all that it can call).
+	Setup, TestSetup evidence.Digest
 }
 
 // Symbol is a behaviour that can be proven: a function or method with a body,
