@@ -357,7 +357,11 @@ func killedBy(test string, r Run) (Event, error) {
 
 func weakest(rs Runs) Isolation {
 	iso := rs.Kill.rec.Isolation
-	for _, r := range append([]Run{rs.Baselines[0], rs.Baselines[1], rs.Null, rs.Planted, rs.Control, rs.Repeat}, rs.Steady...) {
+	others := append([]Run{rs.Baselines[0], rs.Baselines[1], rs.Null, rs.Planted, rs.Control, rs.Repeat}, rs.Steady...)
+	if rs.Plain != nil {
+		others = append(others, *rs.Plain)
+	}
+	for _, r := range others {
 		if r.rec.Isolation.Level.Rank() < iso.Level.Rank() {
 			iso.Level = r.rec.Isolation.Level
 		}
