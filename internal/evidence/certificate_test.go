@@ -94,6 +94,7 @@ func spoils() []spoil {
 		})
 	}
 	add(evidence.CodeFlaky, "repeat at another line", func(s *scene) { s.runs["repeat"].events = fail(evidence.ByAssertion, 10) })
+	add(evidence.CodeFlaky, "repeat in another file", func(s *scene) { s.runs["repeat"].events[1].File = "other_test.go" })
 	for i := range 2 * evidence.SteadyRounds {
 		n := steadyName(i)
 		if i%2 == 0 {
