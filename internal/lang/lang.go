@@ -40,6 +40,7 @@ type Workspace struct {
 	Root    string        // absolute path of the checkout; never written to
 	Tree    evidence.Tree // what is checked out
 	Cache   string        // absolute path of a directory for the driver's builds, kept between invocations
+	Origin  string        // absolute path of the working copy that was sealed: no tool is taken from it; empty: none
 	Hidden  []string      // directories that judged code must not see
 	Min     evidence.Level
 	Max     evidence.Level
