@@ -27,12 +27,17 @@ func TestAttacks(t *testing.T) {
 		t.Skip("cmd/proveto does not exist yet")
 	}
 	bin := build(t)
+	var sc scores
+	if *results {
+		t.Cleanup(func() { sc.write(t) })
+	}
 	for _, r := range rows(t) {
 		for _, c := range r.Cases {
 			for _, side := range []string{"attack", "twin"} {
 				t.Run(r.Name+"/"+c.Language+"/"+side, func(t *testing.T) {
 					for _, p := range r.DefendedIn {
 						if !hasGo(t, filepath.Join("..", "internal", p)) {
+							sc.note(r.Name+"/"+c.Language, side, "not run: needs package "+p)
 							t.Skipf("its defence needs package %s, which does not exist yet", p)
 						}
 					}
@@ -48,9 +53,11 @@ func TestAttacks(t *testing.T) {
 					}
 					p.lay(c.Archives(side)[1:]...)
 					p.play("after", c.After)
-					for _, line := range compare(want, p.last) {
+					bad := compare(want, p.last)
+					for _, line := range bad {
 						t.Error(line)
 					}
+					sc.note(r.Name+"/"+c.Language, side, outcome(want, p.last, bad))
 					if t.Failed() {
 						t.Logf("stdout:\n%s\nstderr:\n%s", p.last.stdout, p.last.stderr)
 					}

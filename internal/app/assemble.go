@@ -166,6 +166,7 @@ var reasons = map[string]struct{ text, command string }{
 	"switch_sensitive":            {"its tests fail whenever a probe is switched on", ""},
 	"fast_lane_disagreed":         {"a plainly mutated build gave another answer", ""},
 	"no_tests_ran":                {"no test ran", ""},
+	"tests_not_run":               {"the tests that reach it are skipped", ""},
 	string(lang.BuildFailed):      {"its package or its tests do not build", ""},
 	string(lang.ToolMissing):      {"a tool is missing", ""},
 	string(lang.Configuration):    {"the project cannot be run as it is configured", ""},

@@ -30,6 +30,9 @@ func certificateView(c stored, name string, causes []prove.Cause, live bool) vie
 	step(r.Runs.Kill, "broken copy (%s): red by its own assertion at %s:%d, alone, in a fresh process", f.Probe.Summary, r.Assertion.File, r.Assertion.Line)
 	step(r.Runs.Control, "green again on the original, in a fresh process")
 	step(r.Runs.Repeat, "red again on the broken copy, at the same assertion")
+	if n := len(r.Runs.Steady); n > 0 {
+		step(r.Runs.Steady[0], "the test is steady: %d more times alone, in random order, green on the original and red on a broken copy", n)
+	}
 	if r.Runs.Plain != "" {
 		step(r.Runs.Plain, "red on a build with the change written into the source, without a switch")
 	}

@@ -32,7 +32,7 @@ type recorder struct {
 func (inv *invocation) workspace() lang.Workspace {
 	a := inv.app
 	return lang.Workspace{
-		Root: inv.checkout.Dir(), Tree: inv.snap.Tree, Cache: a.Paths.Cache, Hidden: a.hidden(),
+		Root: inv.checkout.Dir(), Origin: inv.repo.Root, Tree: inv.snap.Tree, Cache: a.Paths.Cache, Hidden: a.hidden(),
 		Min: evidence.Level(a.Config.Isolation.Min), Max: a.MaxLevel, Network: networkOf(a.Config.Isolation.Network),
 		Env: a.testEnv(), Record: inv.record,
 	}

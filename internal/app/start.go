@@ -395,7 +395,7 @@ func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *projec
 	}
 	for _, c := range certs { // oldest first
 		k := p.known[c.Record.Facts.Symbol]
-		if k == nil {
+		if k == nil || !proves(c.Record) {
 			continue
 		}
 		st := &stored{Seq: c.Seq, Digest: c.Digest, Record: c.Record}
@@ -420,6 +420,10 @@ func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *projec
 	}
 	return nil
 }
+
+// proves tells whether a certificate is about a changed result or effect. Those
+// of other probes count in the strength and prove nothing.
+func proves(c evidence.CertificateRecord) bool { return c.Facts.Probe.Kind == evidence.ProbeResult }
 
 func (inv *invocation) churn(ctx context.Context) (map[string]int, error) {
 	snaps, err := inv.app.Snapshots(ctx)
@@ -587,7 +591,7 @@ type savedStart struct {
 // invocation tries them again.
 var retried = map[string]bool{
 	"out_of_budget": true, "interrupted": true, "pending": true, "baseline_failed": true, "flaky": true, "order_dependent": true,
-	"environment_sensitive": true, "report_incomplete": true, "isolation_too_low": true,
+	"environment_sensitive": true, "report_incomplete": true, "tests_not_run": true, "isolation_too_low": true,
 	string(lang.DependencyMissing): true, string(lang.ToolMissing): true, string(lang.BuildFailed): true, string(lang.DatabaseOrNetwork): true,
 	string(lang.Configuration): true, string(lang.TimedOut): true, string(lang.Permission): true, string(lang.UnsupportedRunner): true,
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -447,11 +448,29 @@ func (inv *invocation) unreached(k *known, own *unit) {
 		k.reason = "proof_off"
 	case own == nil || own.tests == 0:
 		k.reason = string(lang.NoTests)
-	case own.ready != nil && len(own.ready.Tests) == 0:
-		k.reason = "baseline_failed"
+	case hindered(k, own):
 	default:
 		k.reason = string(evidence.NoCoverage)
 	}
+}
+
+// hindered words a target that is reached only by tests that cannot vouch. Those
+// of its own unit come first.
+func hindered(k *known, own *unit) bool {
+	units := []*unit{own}
+	for _, id := range slices.Sorted(maps.Keys(own.project.units)) {
+		units = append(units, own.project.units[id])
+	}
+	for _, u := range units {
+		if u.ready == nil {
+			continue
+		}
+		if t, ok := u.ready.Hindered(k.ranked.ID); ok {
+			k.reason, k.detail = string(t.Code), fmt.Sprintf("only %s reaches it: %s", t.Test, orText(firstLine(t.Detail), reasonSentence(string(t.Code))))
+			return true
+		}
+	}
+	return false
 }
 
 // attempt measures a batch of targets. Each outcome is committed as soon as it is
@@ -526,7 +545,7 @@ func (inv *invocation) learn(k *known, out prove.Outcome) {
 	k.now, k.reason, k.detail = true, "", ""
 	k.measurement, k.measured = &rec, out.Measurement.Digest()
 	for _, c := range out.Certificates {
-		if c.Record().Facts.Probe.Kind == evidence.ProbeResult || k.live == nil {
+		if proves(c.Record()) {
 			k.live, k.causes = &stored{Digest: c.Digest(), Record: c.Record()}, nil
 		}
 	}
@@ -573,7 +592,7 @@ func (inv *invocation) suiteView() view.Suite {
 			v.Passed += u.ready.Leaves
 			v.Skipped += len(u.ready.Skipped)
 			v.Tests += u.ready.Leaves + len(u.ready.Skipped) + len(u.ready.Unfit)
-			for _, t := range u.ready.Unfit {
+			for _, t := range u.ready.CannotVouch() {
 				n := view.TestNote{Test: t.Test, Package: u.id, File: t.File, Line: t.Line, Note: orText(firstLine(t.Detail), reasonSentence(string(t.Code)))}
 				if t.Code == evidence.CodeBaselineRed || t.Code == evidence.CodeIncomplete {
 					v.Red = append(v.Red, n)

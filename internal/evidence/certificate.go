@@ -26,6 +26,7 @@ type Facts struct {
 	Test         string            `json:"test"` // full name of the crediting leaf test
 	TestDigest   Digest            `json:"test_digest"`
 	Reached      map[string]Digest `json:"reached"` // project symbols that the test executed, test code included
+	Setup        Digest            `json:"setup"`   // code that runs before and around the tests: initialisers of all that is linked, TestMain
 	Data         Digest            `json:"data"`    // files beside the sources that the tests can read
 	Locks        Digest            `json:"locks"`   // manifests and lock files
 	Toolchain    string            `json:"toolchain"`
@@ -41,7 +42,11 @@ type Runs struct {
 	Kill      Run    // the crediting test alone on the probe
 	Control   Run    // the same test alone on the original, after Kill
 	Repeat    Run    // the same test alone on the probe, after Control
-	Plain     *Run   // optional: the same test on a plainly mutated build
+	// Steady are runs of the crediting test alone, made in random order once it had
+	// killed for the first time: SteadyRounds on the original and as many on one
+	// probe, of any symbol. All certificates by this test share them.
+	Steady []Run
+	Plain  *Run // optional: the same test on a plainly mutated build
 }
 
 // RunDigests names the runs of a certificate.
@@ -52,12 +57,13 @@ type RunDigests struct {
 	Kill      Digest    `json:"kill"`
 	Control   Digest    `json:"control"`
 	Repeat    Digest    `json:"repeat"`
+	Steady    []Digest  `json:"steady"`
 	Plain     Digest    `json:"plain,omitempty"`
 }
 
 // All lists the digests, without the absent plain run.
 func (d RunDigests) All() []Digest {
-	out := []Digest{d.Baselines[0], d.Baselines[1], d.Null, d.Planted, d.Kill, d.Control, d.Repeat}
+	out := append([]Digest{d.Baselines[0], d.Baselines[1], d.Null, d.Planted, d.Kill, d.Control, d.Repeat}, d.Steady...)
 	if d.Plain != "" {
 		out = append(out, d.Plain)
 	}
@@ -117,10 +123,16 @@ func NewDiscrimination(f Facts, rs Runs) (Certificate, error) {
 		return Certificate{}, fault.New(fault.Unmeasured, CodeFlaky, "the first kill failed at %s:%d, the repeat at %s:%d",
 			kill.File, kill.Line, repeat.File, repeat.Line)
 	}
+	if err := steady(f.Test, rs.Steady); err != nil {
+		return Certificate{}, err
+	}
 	digests := RunDigests{
 		Baselines: [2]Digest{rs.Baselines[0].digest, rs.Baselines[1].digest},
 		Null:      rs.Null.digest, Planted: rs.Planted.digest,
 		Kill: rs.Kill.digest, Control: rs.Control.digest, Repeat: rs.Repeat.digest,
+	}
+	for _, r := range rs.Steady {
+		digests.Steady = append(digests.Steady, r.digest)
 	}
 	if rs.Plain != nil {
 		if _, err := killedBy(f.Test, *rs.Plain); err != nil {
@@ -168,6 +180,9 @@ func Rederive(body []byte, runFunc func(Digest) (Run, error)) (Certificate, erro
 	rs.Baselines = [2]Run{load(rec.Runs.Baselines[0]), load(rec.Runs.Baselines[1])}
 	rs.Null, rs.Planted = load(rec.Runs.Null), load(rec.Runs.Planted)
 	rs.Kill, rs.Control, rs.Repeat = load(rec.Runs.Kill), load(rec.Runs.Control), load(rec.Runs.Repeat)
+	for _, d := range rec.Runs.Steady {
+		rs.Steady = append(rs.Steady, load(d))
+	}
 	if rec.Runs.Plain != "" {
 		p := load(rec.Runs.Plain)
 		rs.Plain = &p
@@ -197,14 +212,23 @@ func (c Certificate) Body() []byte { return c.body }
 // IsZero tells a certificate that was never derived.
 func (c Certificate) IsZero() bool { return c.digest == "" }
 
+// expected is what one run of a certificate must be about.
+type expected struct {
+	what    string
+	run     Run
+	purpose Purpose
+	probe   Digest
+	alone   bool
+}
+
 // sameSubject checks that every run is about the sealed tree, the executable and
 // the probe that the facts name, made in the order that the certificate claims.
 func sameSubject(f Facts, rs Runs) error {
 	bad := func(format string, args ...any) error {
 		return fault.New(fault.Unmeasured, CodeMismatch, format, args...)
 	}
-	if f.Symbol == "" || f.Test == "" || f.SymbolDigest == "" || f.TestDigest == "" {
-		return bad("a certificate names a symbol and a test with their digests")
+	if f.Symbol == "" || f.Test == "" || f.SymbolDigest == "" || f.TestDigest == "" || f.Setup == "" {
+		return bad("a certificate names a symbol, a test and what runs around it, with their digests")
 	}
 	if f.Probe.Symbol != f.Symbol {
 		return bad("the probe breaks %s, not %s", f.Probe.Symbol, f.Symbol)
@@ -221,13 +245,7 @@ func sameSubject(f Facts, rs Runs) error {
 		}
 	}
 	probe := f.Probe.Digest()
-	want := []struct {
-		what    string
-		run     Run
-		purpose Purpose
-		probe   Digest
-		alone   bool
-	}{
+	want := []expected{
 		{"first baseline", rs.Baselines[0], PurposeBaseline, "", false},
 		{"second baseline", rs.Baselines[1], PurposeBaseline, "", false},
 		{"null run", rs.Null, PurposeNull, "", false},
@@ -236,6 +254,11 @@ func sameSubject(f Facts, rs Runs) error {
 		{"control", rs.Control, PurposeControl, "", true},
 		{"repeat", rs.Repeat, PurposeProbe, probe, true},
 	}
+	more, err := expectedSteady(rs.Steady)
+	if err != nil {
+		return err
+	}
+	want = append(want, more...)
 	seen := map[Digest]bool{}
 	for _, w := range want {
 		rec := w.run.rec
@@ -334,7 +357,11 @@ func killedBy(test string, r Run) (Event, error) {
 
 func weakest(rs Runs) Isolation {
 	iso := rs.Kill.rec.Isolation
-	for _, r := range []Run{rs.Baselines[0], rs.Baselines[1], rs.Null, rs.Planted, rs.Control, rs.Repeat} {
+	others := append([]Run{rs.Baselines[0], rs.Baselines[1], rs.Null, rs.Planted, rs.Control, rs.Repeat}, rs.Steady...)
+	if rs.Plain != nil {
+		others = append(others, *rs.Plain)
+	}
+	for _, r := range others {
 		if r.rec.Isolation.Level.Rank() < iso.Level.Rank() {
 			iso.Level = r.rec.Isolation.Level
 		}

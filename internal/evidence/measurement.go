@@ -122,6 +122,7 @@ func (tr Trial) record(t Target) (TrialRecord, error) {
 // conclude is the rule of the four words for one symbol.
 func conclude(trials []TrialRecord, reason string) (Word, string) {
 	var results, survived, errored, timedOut, flaky, pending int
+	unsteady := ""
 	for _, t := range trials {
 		if t.Status == Killed && t.Probe.Kind == ProbeResult {
 			return Proven, ""
@@ -138,6 +139,9 @@ func conclude(trials []TrialRecord, reason string) (Word, string) {
 			results, timedOut = results+1, timedOut+1
 		case Flaky:
 			results, flaky = results+1, flaky+1
+			if unsteady == "" {
+				unsteady = t.Code
+			}
 		case PendingProbe:
 			results, pending = results+1, pending+1
 		}
@@ -152,7 +156,10 @@ func conclude(trials []TrialRecord, reason string) (Word, string) {
 	case pending > 0:
 		return NotMeasured, "out_of_budget"
 	case flaky > 0:
-		return NotMeasured, "flaky"
+		if unsteady == "" {
+			unsteady = string(CodeFlaky)
+		}
+		return NotMeasured, unsteady
 	case errored > 0:
 		return NotMeasured, "killed_by_error_only"
 	case timedOut > 0:

@@ -51,6 +51,7 @@ const (
 	CodeIncomplete      fault.Code = "report_incomplete"
 	CodeTampered        fault.Code = "report_tampered"
 	CodeNoTestsRan      fault.Code = "no_tests_ran"
+	CodeTestsNotRun     fault.Code = "tests_not_run"
 	CodeBaselineRed     fault.Code = "baseline_failed"
 	CodeMismatch        fault.Code = "certificate_bad" // the runs are not about what the facts name
 )

@@ -40,6 +40,7 @@ type Workspace struct {
 	Root    string        // absolute path of the checkout; never written to
 	Tree    evidence.Tree // what is checked out
 	Cache   string        // absolute path of a directory for the driver's builds, kept between invocations
+	Origin  string        // absolute path of the working copy that was sealed: no tool is taken from it; empty: none
 	Hidden  []string      // directories that judged code must not see
 	Min     evidence.Level
 	Max     evidence.Level
@@ -84,6 +85,10 @@ type Unit struct {
 	Imports []string
 	Tests   int             // test functions, examples and fuzz targets
 	Data    evidence.Digest // of files beside the sources that tests can read
+	// Setup covers the code outside tests that runs when a process with this unit
+	// starts; empty when there is none. TestSetup covers the same in its tests, and
+	// what surrounds them (TestMain with all that it can call).
+	Setup, TestSetup evidence.Digest
 }
 
 // Symbol is a behaviour that can be proven: a function or method with a body,

@@ -159,10 +159,15 @@ func makeSample(t testing.TB, n int) sample {
 		Control:   record(evidence.PurposeControl, "", true, 0, green...),
 		Repeat:    record(evidence.PurposeProbe, probe.Digest(), true, 1, red(evidence.ByAssertion)...),
 	}
+	for range evidence.SteadyRounds {
+		rs.Steady = append(rs.Steady, record(evidence.PurposeControl, "", true, 0, green...),
+			record(evidence.PurposeProbe, probe.Digest(), true, 1, red(evidence.ByAssertion)...))
+	}
 	facts := evidence.Facts{
 		Language: "go", Project: ".", Unit: "example.com/m/pkg", Symbol: symbol, SymbolDigest: evidence.DigestParts("symbol", symbol),
 		Probe: probe, Test: testName, TestDigest: evidence.DigestOf([]byte("test")),
 		Reached: map[string]evidence.Digest{symbol: evidence.DigestParts("symbol", symbol)},
+		Setup:   evidence.DigestOf([]byte("setup")),
 		Data:    evidence.DigestOf(nil), Locks: evidence.DigestOf(nil), Toolchain: "go1.26.8 linux/amd64", Driver: "go/1",
 	}
 	s.cert = must[evidence.Certificate](t)(evidence.NewDiscrimination(facts, rs))

@@ -62,20 +62,20 @@ func TestTamperingIsFound(t *testing.T) {
 		sound  int64
 	}{
 		{"entry edited", func(t *testing.T, b *bench, s sample) {
-			b.sql(t, "UPDATE entries SET body = replace(body, 'stale_subject', 'fresh_subject') WHERE seq = 14")
-		}, ledger.CodeBroken, 14, 1},
+			b.sql(t, "UPDATE entries SET body = replace(body, 'stale_subject', 'fresh_subject') WHERE seq = 26")
+		}, ledger.CodeBroken, 26, 1},
 		{"entry edited and rehashed", func(t *testing.T, b *bench, s sample) {
-			b.sql(t, "UPDATE entries SET body = replace(body, 'stale_subject', 'fresh_subject') WHERE seq = 14")
-			b.rehash(t, 14)
-		}, ledger.CodeBroken, 14, 1},
+			b.sql(t, "UPDATE entries SET body = replace(body, 'stale_subject', 'fresh_subject') WHERE seq = 26")
+			b.rehash(t, 26)
+		}, ledger.CodeBroken, 26, 1},
 		{"kind edited", func(t *testing.T, b *bench, s sample) {
-			b.sql(t, "UPDATE entries SET kind = 'claim' WHERE seq = 9")
-		}, ledger.CodeBroken, 9, 1},
+			b.sql(t, "UPDATE entries SET kind = 'claim' WHERE seq = 21")
+		}, ledger.CodeBroken, 21, 1},
 		{"time edited", func(t *testing.T, b *bench, s sample) {
-			b.sql(t, "UPDATE entries SET time = '2020-01-01T00:00:00Z' WHERE seq = 9")
-		}, ledger.CodeBroken, 9, 1},
+			b.sql(t, "UPDATE entries SET time = '2020-01-01T00:00:00Z' WHERE seq = 21")
+		}, ledger.CodeBroken, 21, 1},
 		{"entry removed", func(t *testing.T, b *bench, s sample) { b.sql(t, "DELETE FROM entries WHERE seq = 5") }, ledger.CodeBroken, 5, 1},
-		{"tail removed", func(t *testing.T, b *bench, s sample) { b.sql(t, "DELETE FROM entries WHERE seq > 12") }, ledger.CodeBroken, 0, 1},
+		{"tail removed", func(t *testing.T, b *bench, s sample) { b.sql(t, "DELETE FROM entries WHERE seq > 24") }, ledger.CodeBroken, 0, 1},
 		{"tail removed with its hashes", func(t *testing.T, b *bench, s sample) {
 			b.sql(t, "DELETE FROM entries WHERE seq > 1")
 			b.sql(t, "DELETE FROM tree_hashes WHERE idx > 0")
@@ -90,40 +90,40 @@ func TestTamperingIsFound(t *testing.T) {
 		}, ledger.CodeBroken, 3, 1},
 		{"stored hash edited", func(t *testing.T, b *bench, s sample) {
 			b.sql(t, "UPDATE tree_hashes SET hash = (SELECT hash FROM tree_hashes WHERE idx = 3) WHERE idx = 2")
-		}, ledger.CodeBroken, 0, 14},
+		}, ledger.CodeBroken, 0, 26},
 		{"checkpoint edited", func(t *testing.T, b *bench, s sample) {
-			b.sql(t, "UPDATE checkpoints SET note = replace(note, $1, $2) WHERE size = 14", "\n14\n", "\n13\n")
+			b.sql(t, "UPDATE checkpoints SET note = replace(note, $1, $2) WHERE size = 26", "\n26\n", "\n25\n")
 		}, ledger.CodeCheckpointBad, 2, 1},
-		{"checkpoint removed", func(t *testing.T, b *bench, s sample) { b.sql(t, "DELETE FROM checkpoints WHERE size = 14") }, ledger.CodeCheckpointBad, 0, 1},
+		{"checkpoint removed", func(t *testing.T, b *bench, s sample) { b.sql(t, "DELETE FROM checkpoints WHERE size = 26") }, ledger.CodeCheckpointBad, 0, 1},
 		{"certificate row by hand", func(t *testing.T, b *bench, s sample) {
 			b.sql(t, "INSERT INTO certificates VALUES ($1, 99, 'go', '.', 'u', 's', 'd', 'T', 't')", string(evidence.DigestOf(nil)))
-		}, ledger.CodeProjection, 0, 14},
+		}, ledger.CodeProjection, 0, 26},
 		{"certificate row edited", func(t *testing.T, b *bench, s sample) {
 			b.sql(t, "UPDATE certificates SET symbol = 'other'")
-		}, ledger.CodeProjection, 0, 14},
+		}, ledger.CodeProjection, 0, 26},
 		{"certificate row moved", func(t *testing.T, b *bench, s sample) {
 			b.sql(t, "UPDATE certificates SET seq = -9")
-		}, ledger.CodeProjection, 0, 14},
-		{"run row removed", func(t *testing.T, b *bench, s sample) { b.sql(t, "DELETE FROM runs WHERE seq = 4") }, ledger.CodeProjection, 0, 14},
-		{"measurement row edited", func(t *testing.T, b *bench, s sample) { b.sql(t, "UPDATE measurements SET word = 'refuted'") }, ledger.CodeProjection, 0, 14},
-		{"waiver row edited", func(t *testing.T, b *bench, s sample) { b.sql(t, "UPDATE waivers SET until = '2099-01-01T00:00:00Z'") }, ledger.CodeProjection, 0, 14},
-		{"start row edited", func(t *testing.T, b *bench, s sample) { b.sql(t, "UPDATE starts SET repo = '/other'") }, ledger.CodeProjection, 0, 14},
-		{"probe row edited", func(t *testing.T, b *bench, s sample) { b.sql(t, "UPDATE probes SET symbol = 'other'") }, ledger.CodeProjection, 0, 14},
+		}, ledger.CodeProjection, 0, 26},
+		{"run row removed", func(t *testing.T, b *bench, s sample) { b.sql(t, "DELETE FROM runs WHERE seq = 4") }, ledger.CodeProjection, 0, 26},
+		{"measurement row edited", func(t *testing.T, b *bench, s sample) { b.sql(t, "UPDATE measurements SET word = 'refuted'") }, ledger.CodeProjection, 0, 26},
+		{"waiver row edited", func(t *testing.T, b *bench, s sample) { b.sql(t, "UPDATE waivers SET until = '2099-01-01T00:00:00Z'") }, ledger.CodeProjection, 0, 26},
+		{"start row edited", func(t *testing.T, b *bench, s sample) { b.sql(t, "UPDATE starts SET repo = '/other'") }, ledger.CodeProjection, 0, 26},
+		{"probe row edited", func(t *testing.T, b *bench, s sample) { b.sql(t, "UPDATE probes SET symbol = 'other'") }, ledger.CodeProjection, 0, 26},
 		{"blob removed", func(t *testing.T, b *bench, s sample) {
 			if err := b.blobs.Remove(s.runs[4].Run.Record().Stdout.Digest); err != nil {
 				t.Fatal(err)
 			}
-		}, ledger.CodeMissing, 0, 14},
+		}, ledger.CodeMissing, 0, 26},
 		{"events removed", func(t *testing.T, b *bench, s sample) {
 			if err := b.blobs.Remove(s.runs[4].Run.Record().Events); err != nil {
 				t.Fatal(err)
 			}
 			_, err := b.Certificate(t.Context(), s.cert.Digest())
 			wantFault(t, err, fault.NotFound, ledger.CodeMissing)
-		}, ledger.CodeMissing, 0, 14},
+		}, ledger.CodeMissing, 0, 26},
 		{"blob swapped", func(t *testing.T, b *bench, s sample) {
 			b.overwrite(t, s.runs[4].Run.Record().Stdout.Digest, []byte("another output"))
-		}, ledger.CodeBlobBad, 0, 14},
+		}, ledger.CodeBlobBad, 0, 26},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -215,8 +215,8 @@ func TestHandMadeVerdictsAreFound(t *testing.T) {
 			}
 			r, err := b.Verify(t.Context(), ledger.Options{})
 			wantFault(t, err, fault.Tampered, test.code)
-			if len(r.Findings) != 1 || r.Findings[0].Seq != 15 {
-				t.Errorf("findings = %+v, want one, about entry 15", r.Findings)
+			if len(r.Findings) != 1 || r.Findings[0].Seq != 27 {
+				t.Errorf("findings = %+v, want one, about entry 27", r.Findings)
 			}
 		})
 	}
@@ -232,7 +232,7 @@ func TestAnchorShowsRollBackAndFork(t *testing.T) {
 	var ref string
 	var kept []byte
 	a, err := b.Anchor(t.Context(), func(r string, c []byte) error { ref, kept = r, c; return nil })
-	if err != nil || ref != "refs/proveto/anchor/"+b.ID() || !bytes.Equal(kept, a.Checkpoint) || a.Head.Seq != 16 {
+	if err != nil || ref != "refs/proveto/anchor/"+b.ID() || !bytes.Equal(kept, a.Checkpoint) || a.Head.Seq != 28 {
 		t.Fatalf("Anchor = %+v, %v, ref %s", a, err, ref)
 	}
 	b.append(t, note)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,10 @@ const (
 // fewTests is how many of the likeliest tests are tried on a probe before all
 // that reach the target are.
 const fewTests = 4
+
+// maxNominees is how many tests may fail on a probe and earn nothing before it
+// is given up.
+const maxNominees = 3
 
 // Options say how far an attempt goes.
 type Options struct {
@@ -158,22 +163,14 @@ func (a *attempt) try(ctx context.Context, p lang.Probe) error {
 			return nil
 		}
 	}
-	r, err := a.nominate(ctx, p)
+	r, err := a.nominate(ctx, p, a.tests)
 	if err != nil {
 		return err
 	}
 	tr := evidence.Trial{Probe: p.Probe, Run: r}
-	switch j := evidence.Judge(r); j.Status {
+	switch evidence.Judge(r).Status {
 	case evidence.Killed:
-		c, err := a.convict(ctx, p, j.Failure.Test)
-		switch {
-		case err == nil:
-			tr.Certificate = c.Digest()
-			a.certs = append(a.certs, c)
-			a.proven = a.proven || p.Kind == evidence.ProbeResult
-		case credible(err):
-			tr.Reason = string(fault.From(err).Code)
-		default:
+		if err := a.prosecute(ctx, p, &tr); err != nil {
 			return err
 		}
 	case evidence.TimedOut:
@@ -188,18 +185,52 @@ func (a *attempt) try(ctx context.Context, p lang.Probe) error {
 	return nil
 }
 
+// prosecute convicts the test that failed first. Where it earns nothing, because
+// it fails by chance or needs other tests, the rest of the tests may still notice
+// the probe: a flaky neighbour costs nothing. When none of them does, the first
+// kill and its reason stay.
+func (a *attempt) prosecute(ctx context.Context, p lang.Probe, tr *evidence.Trial) error {
+	tests, r := a.tests, tr.Run
+	for range maxNominees {
+		test := evidence.Judge(r).Failure.Test
+		c, err := a.convict(ctx, p, test)
+		switch {
+		case err == nil:
+			tr.Run, tr.Certificate, tr.Reason = r, c.Digest(), ""
+			a.certs = append(a.certs, c)
+			a.proven = a.proven || p.Kind == evidence.ProbeResult
+			return nil
+		case !credible(err):
+			return err
+		case tr.Reason == "":
+			tr.Reason = string(fault.From(err).Code)
+		}
+		tests = slices.DeleteFunc(slices.Clone(tests), func(t string) bool { return t == test || strings.HasPrefix(test, t+"/") })
+		if len(tests) == 0 {
+			return nil
+		}
+		if r, err = a.nominate(ctx, p, tests); err != nil {
+			return err
+		}
+		if evidence.Judge(r).Status != evidence.Killed {
+			return nil
+		}
+	}
+	return nil
+}
+
 // nominate looks for a test that fails on the probe: the likeliest few first,
 // then all that reach the target.
-func (a *attempt) nominate(ctx context.Context, p lang.Probe) (evidence.Run, error) {
+func (a *attempt) nominate(ctx context.Context, p lang.Probe, tests []string) (evidence.Run, error) {
 	req := lang.Request{Purpose: evidence.PurposeProbe, Probe: &p, FailFast: true}
-	if len(a.tests) > 2*fewTests {
-		req.Tests = a.tests[:fewTests]
+	if len(tests) > 2*fewTests {
+		req.Tests = tests[:fewTests]
 		r, err := a.unit.run(ctx, req, a.unit.limits(req.Tests))
 		if err != nil || evidence.Judge(r).Status == evidence.Killed {
 			return r, err
 		}
 	}
-	req.Tests, req.Differ = a.tests, true
+	req.Tests, req.Differ = tests, true
 	return a.unit.run(ctx, req, a.unit.limits(req.Tests))
 }
 
@@ -210,6 +241,9 @@ func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evide
 	u := a.unit
 	if !slices.Contains(u.Tests, test) {
 		return evidence.Certificate{}, fault.New(fault.Unmeasured, evidence.CodeFlaky, "%s cannot vouch", test)
+	}
+	if err := u.steadiness.refused(test); err != nil {
+		return evidence.Certificate{}, err
 	}
 	own, ok := u.Today.TestSymbol(u.ID, test)
 	if !ok {
@@ -234,11 +268,21 @@ func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evide
 			return evidence.Certificate{}, err
 		}
 	}
+	if err := evidence.Steady(test, rs.Control); err != nil {
+		err = u.whyRedAlone(ctx, test, err)
+		if credible(err) {
+			u.steadiness.setAside(test, err)
+		}
+		return evidence.Certificate{}, err
+	}
+	if evidence.Steady(test, rs.Kill) == nil && evidence.Steady(test, rs.Repeat) == nil {
+		var err error
+		if rs.Steady, err = u.steady(ctx, p, test); err != nil {
+			return evidence.Certificate{}, err
+		}
+	}
 	f := u.facts(a.symbol, p, test, own)
 	c, err := evidence.NewDiscrimination(f, rs)
-	if fault.Has(err, evidence.CodeFlaky) && rs.Control.Outcome(test) == evidence.Failed {
-		return evidence.Certificate{}, u.whyRedAlone(ctx, test, err)
-	}
 	if err != nil {
 		return evidence.Certificate{}, err
 	}
@@ -271,7 +315,7 @@ func (u *Unit) facts(s lang.Symbol, p lang.Probe, test string, own lang.Symbol) 
 	return evidence.Facts{
 		Language: t.Scan.Project.Language, Project: t.Scan.Project.Dir, Unit: u.ID,
 		Symbol: s.ID, SymbolDigest: s.Digest, Probe: p.Probe, Test: test, TestDigest: own.Digest, Reached: reached,
-		Data: t.units[u.ID].Data, Locks: t.Scan.Locks, Toolchain: t.Scan.Toolchain, Driver: t.Scan.Driver,
+		Setup: t.Setup(u.ID), Data: t.units[u.ID].Data, Locks: t.Scan.Locks, Toolchain: t.Scan.Toolchain, Driver: t.Scan.Driver,
 	}
 }
 

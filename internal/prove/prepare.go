@@ -56,6 +56,7 @@ type Unit struct {
 	reach     map[string][]string      // symbol → tests that executed it themselves, fastest first
 	executed  [2]evidence.Reach        // by the two baselines
 	plain     plainCheck
+	steadiness
 }
 
 // Prepare runs the suite twice on the original (the second time shuffled and in
@@ -404,6 +405,23 @@ func (u *Unit) index() {
 // Reaching lists the tests that were measured to execute the symbol themselves,
 // fastest first; of code that only runs before the tests, all of them.
 func (u *Unit) Reaching(symbol string) []string { return u.reach[symbol] }
+
+// Hindered is a test that reaches a symbol and cannot vouch, for a symbol that
+// no other test reaches: the reason for which it is not measured. Of a test that
+// was skipped, or that ended the process, the calls in its source must do.
+func (u *Unit) Hindered(symbol string) (TestState, bool) {
+	for _, t := range u.CannotVouch() {
+		if slices.Contains(u.Executed(t.Test), symbol) || (t.Code == evidence.CodeIncomplete && u.Today.Calls(u.ID, t.Test, symbol)) {
+			return t, true
+		}
+	}
+	for _, name := range u.Skipped {
+		if u.Today.Calls(u.ID, name, symbol) {
+			return TestState{Test: name, Code: evidence.CodeTestsNotRun, Detail: name + " is skipped"}, true
+		}
+	}
+	return TestState{}, false
+}
 
 // Executed lists the project symbols that run when the test is selected.
 func (u *Unit) Executed(test string) []string {

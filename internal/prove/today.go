@@ -2,6 +2,8 @@ package prove
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -17,6 +19,8 @@ type Today struct {
 	units   map[string]lang.Unit
 	tests   map[string]lang.Test // by unit and top-level name
 	suites  map[string]evidence.Digest
+	setups  map[string]evidence.Digest
+	calls   map[string][]string // static edges between symbols
 }
 
 // NewToday indexes a scan.
@@ -24,6 +28,10 @@ func NewToday(s *lang.Scan) *Today {
 	t := &Today{
 		Scan: s, symbols: map[string]lang.Symbol{}, units: map[string]lang.Unit{},
 		tests: map[string]lang.Test{}, suites: map[string]evidence.Digest{},
+		setups: map[string]evidence.Digest{}, calls: map[string][]string{},
+	}
+	for _, c := range s.Calls {
+		t.calls[c.From] = append(t.calls[c.From], c.To)
 	}
 	code := map[string][]string{}
 	for _, sy := range s.Symbols {
@@ -40,7 +48,45 @@ func NewToday(s *lang.Scan) *Today {
 		sort.Strings(code[u.ID])
 		t.suites[u.ID] = evidence.DigestParts(append([]string{"suite/v1", u.ID}, code[u.ID]...)...)
 	}
+	for _, u := range s.Units {
+		parts := []string{"setup/v1", u.ID, string(u.TestSetup)}
+		for _, id := range reachable([]string{u.ID}, func(id string) []string { return t.units[id].Imports }) {
+			if d := t.units[id].Setup; d != "" {
+				parts = append(parts, id, string(d))
+			}
+		}
+		t.setups[u.ID] = evidence.DigestParts(parts...)
+	}
 	return t
+}
+
+// reachable lists what can be come to from some ids, these included; sorted.
+func reachable(from []string, next func(string) []string) []string {
+	seen := map[string]bool{}
+	for work := from; len(work) > 0; {
+		id := work[len(work)-1]
+		work = work[:len(work)-1]
+		if !seen[id] {
+			seen[id] = true
+			work = append(work, next(id)...)
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// Setup is the digest of the code of the project that runs before and around the
+// tests of a unit: what its packages and those that it imports do when the
+// process starts, and its TestMain.
+func (t *Today) Setup(unit string) evidence.Digest { return t.setups[unit] }
+
+// Calls tells whether a test can come to call the symbol, by the source.
+func (t *Today) Calls(unit, test, symbol string) bool {
+	own, ok := t.TestSymbol(unit, test)
+	if !ok {
+		return false
+	}
+	_, found := slices.BinarySearch(reachable([]string{own.ID}, func(id string) []string { return t.calls[id] }), symbol)
+	return found
 }
 
 // Symbol is the symbol with the id, if the tree still has it.
@@ -61,7 +107,7 @@ func (t *Today) SuiteDigest(unit string) evidence.Digest { return t.suites[unit]
 
 // Cause is one reason for which a certificate is no longer live.
 type Cause struct {
-	Code string // test_missing, symbol_changed, test_changed, reached_changed, data_changed, locks_changed, toolchain_changed, driver_changed
+	Code string // test_missing, symbol_changed, test_changed, reached_changed, setup_changed, data_changed, locks_changed, toolchain_changed, driver_changed
 	Text string
 }
 
@@ -99,6 +145,9 @@ func (t *Today) Lapses(c evidence.CertificateRecord) []Cause {
 			add("reached_changed", "%s, which %s executes, was edited", s.Name, f.Test)
 		}
 	}
+	if d, ok := t.setups[f.Unit]; ok && d != f.Setup {
+		add("setup_changed", "what runs before or around the tests of %s (init, initialisers, TestMain) changed", f.Unit)
+	}
 	if u, ok := t.units[f.Unit]; ok && u.Data != f.Data {
 		add("data_changed", "a file beside the sources of %s changed", f.Unit)
 	}
@@ -118,7 +167,7 @@ func (t *Today) Lapses(c evidence.CertificateRecord) []Cause {
 // symbol with the tests of a unit that were seen to execute reached.
 func (t *Today) Inputs(symbol, unit string, reached []string) evidence.Digest {
 	parts := []string{
-		"inputs/v1", symbol, string(t.symbols[symbol].Digest), unit, string(t.suites[unit]), string(t.units[unit].Data),
+		"inputs/v1", symbol, string(t.symbols[symbol].Digest), unit, string(t.suites[unit]), string(t.setups[unit]), string(t.units[unit].Data),
 		string(t.Scan.Locks), t.Scan.Toolchain, t.Scan.Driver,
 	}
 	for _, id := range reached {

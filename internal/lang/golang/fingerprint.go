@@ -21,20 +21,20 @@ func (d *Driver) Fingerprint() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	bin := findGo(trustedPath(s.get("PATH"), ""))
+	bin := findGo(trustedPath(s.get("PATH")))
 	if bin == "" {
 		return "", noGo()
 	}
-	real, err := filepath.EvalSymlinks(bin)
+	resolved, err := filepath.EvalSymlinks(bin)
 	if err != nil {
 		return "", fault.Wrap(err, fault.Unmeasured, lang.ToolMissing, "go command")
 	}
 	// A go command that is a script of some manager has no VERSION beside it:
 	// then its own bytes must do.
-	name := filepath.Join(filepath.Dir(filepath.Dir(real)), "VERSION")
+	name := filepath.Join(filepath.Dir(filepath.Dir(resolved)), "VERSION")
 	b, err := os.ReadFile(name)
 	if err != nil {
-		if b, err = os.ReadFile(real); err != nil {
+		if b, err = os.ReadFile(resolved); err != nil {
 			return "", fault.Wrap(err, fault.Unmeasured, lang.ToolMissing, "go command")
 		}
 		b = []byte("go " + evidence.DigestOf(b).Short())

@@ -101,7 +101,7 @@ func (m *module) tools(ctx context.Context, d *Driver, w lang.Workspace) (*toolc
 	if err != nil {
 		return nil, err
 	}
-	tc := &toolchain{path: trustedPath(s.get("PATH"), w.Root)}
+	tc := &toolchain{path: trustedPath(s.get("PATH"), w.Root, w.Origin)}
 	if tc.goBin = findGo(tc.path); tc.goBin == "" {
 		return nil, noGo()
 	}
@@ -171,14 +171,16 @@ func (tc *toolchain) caches(s settings, w lang.Workspace) error {
 }
 
 // trustedPath keeps the absolute directories of a PATH that lie outside the
-// checkout: a program in the tree is not a tool.
-func trustedPath(path, root string) string {
+// checkout and the working copy that it was sealed from: a program in the tree is
+// not a tool. Links count by where they lead.
+func trustedPath(path string, trees ...string) string {
 	if path == "" {
 		path = defaultPath
 	}
 	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
-		if filepath.IsAbs(dir) && (root == "" || !within(root, dir)) {
+		inTree := func(root string) bool { return root != "" && (within(root, dir) || within(real(root), real(dir))) }
+		if filepath.IsAbs(dir) && !slices.ContainsFunc(trees, inTree) {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -194,6 +196,14 @@ func findGo(path string) string {
 		}
 	}
 	return ""
+}
+
+// real follows links; a path that leads nowhere is itself.
+func real(path string) string {
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		return p
+	}
+	return path
 }
 
 func within(root, dir string) bool {

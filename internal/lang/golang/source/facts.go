@@ -28,6 +28,7 @@ type facts struct {
 	Funcs []funcFact
 	Decls []declFact
 	Types []typeFact // concrete types with methods
+	Setup []setupFact
 	// Ifaces are the interfaces whose methods are called: the signatures of their
 	// methods, sorted.
 	Ifaces   [][]string
@@ -61,6 +62,15 @@ type declFact struct {
 	Own      evidence.Digest
 	Refs     []int32
 	Embeds   bool // the embedded files of the unit count
+	TestFile bool
+}
+
+// setupFact is something beside init functions that has an effect when the
+// process starts: an initialiser that calls, or an import from outside the
+// project.
+type setupFact struct {
+	Own      evidence.Digest
+	Refs     []int32
 	TestFile bool
 }
 
@@ -117,6 +127,7 @@ func (r *reader) read() {
 			}
 		}
 		r.entries()
+		r.foreignImports()
 	}
 	r.examples()
 	r.concreteTypes()
@@ -362,7 +373,42 @@ func (r *reader) genDecl(g *ast.GenDecl) {
 			for _, n := range s.Names {
 				r.decl(n, own, c, embeds)
 			}
+			if slices.ContainsFunc(s.Values, acts) {
+				r.out.Setup = append(r.out.Setup, setupFact{Own: own, Refs: c.refs(), TestFile: r.testFile()})
+			}
 		}
+	}
+}
+
+// acts tells whether evaluating an initialiser can have an effect or end the
+// process. A literal of a function is not called by it.
+func acts(x ast.Expr) bool {
+	found := false
+	ast.Inspect(x, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.CallExpr, *ast.IndexExpr, *ast.SliceExpr, *ast.TypeAssertExpr, *ast.StarExpr:
+			found = true
+		case *ast.UnaryExpr:
+			found = found || n.Op == token.ARROW
+		case *ast.BinaryExpr:
+			found = found || n.Op == token.QUO || n.Op == token.REM || n.Op == token.SHL || n.Op == token.SHR
+		}
+		return !found
+	})
+	return found
+}
+
+// foreignImports are the packages of other modules that a file links: their init
+// functions run as well, and no lock file says whether they are linked.
+func (r *reader) foreignImports() {
+	for _, s := range r.file.Imports {
+		path, err := strconv.Unquote(s.Path.Value)
+		if first, _, _ := strings.Cut(path, "/"); err != nil || r.known[path] || !strings.Contains(first, ".") {
+			continue
+		}
+		r.out.Setup = append(r.out.Setup, setupFact{Own: evidence.DigestParts("import", path), TestFile: r.testFile()})
 	}
 }
 

@@ -36,6 +36,7 @@ func (m *module) join(all []*facts) (*lang.Scan, error) {
 	j.declarations()
 	j.symbols()
 	j.calls()
+	j.setups()
 	return s, j.rest()
 }
 
@@ -258,6 +259,73 @@ func (j *joiner) symbols() {
 		}
 		j.scan.Tests = append(j.scan.Tests, f.Tests...)
 	}
+}
+
+// setups digests what each unit does when the process starts and around its
+// tests. Where in the package it stands, and in which order, does not count.
+func (j *joiner) setups() {
+	digest := map[string]evidence.Digest{}
+	calls := map[string][]string{}
+	for _, c := range j.scan.Calls {
+		calls[c.From] = append(calls[c.From], c.To)
+	}
+	plain, test := map[string][]string{}, map[string][]string{}
+	noFiles := evidence.DigestParts("files/v1")
+	add := func(unit string, testCode bool, part string) {
+		if testCode {
+			test[unit] = append(test[unit], part)
+		} else {
+			plain[unit] = append(plain[unit], part)
+		}
+	}
+	var mains []lang.Symbol
+	for _, s := range j.scan.Symbols {
+		digest[s.ID] = s.Digest
+		switch s.Kind {
+		case "init":
+			add(s.Unit, s.TestCode, "init "+string(s.Digest))
+		case "test_main":
+			mains = append(mains, s)
+		}
+	}
+	for _, s := range mains {
+		seen := map[string]bool{}
+		for work := []string{s.ID}; len(work) > 0; {
+			id := work[len(work)-1]
+			work = work[:len(work)-1]
+			if !seen[id] {
+				seen[id] = true
+				add(s.Unit, true, "main "+id+" "+string(digest[id]))
+				work = append(work, calls[id]...)
+			}
+		}
+	}
+	for _, f := range j.all {
+		for _, s := range f.Setup {
+			parts := []string{string(s.Own)}
+			for _, k := range s.Refs {
+				parts = append(parts, f.Keys[k], string(j.closure[f.Keys[k]]))
+			}
+			add(f.Unit, s.TestFile, "start "+string(evidence.DigestParts(parts...)))
+		}
+	}
+	for i := range j.scan.Units {
+		u := &j.scan.Units[i]
+		if c := j.others[u.ID]; c != noFiles {
+			plain[u.ID] = append(plain[u.ID], "other "+string(c))
+		}
+		u.Setup, u.TestSetup = setupDigest(plain[u.ID]), setupDigest(test[u.ID])
+	}
+}
+
+// setupDigest is empty when there is nothing. Two init functions with the same
+// text count twice; an import that two files have counts once.
+func setupDigest(parts []string) evidence.Digest {
+	if len(parts) == 0 {
+		return ""
+	}
+	slices.Sort(parts)
+	return evidence.DigestParts(append([]string{"setup/v1"}, parts...)...)
 }
 
 // calls lists static edges. A function that is named without being called (a
