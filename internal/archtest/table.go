@@ -152,6 +152,7 @@ var Table = []Row{
 	{Path: "internal/blob", Floor: Effects, Why: "content-addressed files"},
 
 	{Path: "internal/evidence", Floor: Words, Why: "runs, certificates, measurements", Along: []string{"internal/fault"}},
+	{Path: "internal/wholefile", Floor: Words, Why: "files that are whole or not there"},
 	{Path: "internal/fault", Floor: Words, Why: "the vocabulary of errors"},
 	{Path: "internal/config", Floor: Words, Why: "configuration keys", Along: []string{"internal/fault"}},
 
