@@ -53,6 +53,19 @@ func (a *App) LedgerLog(ctx context.Context, o LogOptions) (*view.Log, error) {
 	return out, nil
 }
 
+// LedgerHead is the head with the key that its checkpoint is signed with.
+func (a *App) LedgerHead(ctx context.Context) (*view.LedgerHead, error) {
+	h, err := a.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	led, err := a.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &view.LedgerHead{Head: *h, Ledger: led.ID(), VerifierKey: led.VerifierKey()}, nil
+}
+
 // logPage is how many entries are read at once.
 const logPage = 500
 

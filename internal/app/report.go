@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/render"
 	"github.com/proveto/proveto/internal/view"
+	"github.com/proveto/proveto/internal/wholefile"
 )
 
 // reportFiles are the kinds of reports and the names of their files.
@@ -107,17 +107,8 @@ func writeReports(v view.Start, meta render.Meta, kinds []string, dir string) ([
 }
 
 func writeFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".proveto-*")
-	if err != nil {
+	if err := wholefile.Write(path, b, 0o644, false); err != nil {
 		return fault.Wrap(err, fault.Internal, "io", "write %s", path)
-	}
-	_, werr := f.Write(b)
-	err = errors.Join(werr, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fault.Wrap(errors.Join(err, os.Remove(f.Name())), fault.Internal, "io", "write %s", path)
 	}
 	return nil
 }

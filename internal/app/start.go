@@ -54,6 +54,19 @@ type Progress interface {
 // Start is the whole prove lane (see docs/tour.md). Whatever could be measured
 // is returned also beside an error.
 func (a *App) Start(ctx context.Context, o StartOptions, p Progress) (*view.Start, view.Subject, error) {
+	v, subject, err := a.start(ctx, o, p)
+	return v, subject, resumable(err)
+}
+
+// resumable says how an interrupted start goes on, wherever it was stopped.
+func resumable(err error) error {
+	if f := fault.From(err); f == nil || f.Kind != fault.Interrupted {
+		return err
+	}
+	return fault.Wrap(err, fault.Interrupted, "interrupted", "stopped; what was measured is kept, and the next start goes on").Hint("proveto start")
+}
+
+func (a *App) start(ctx context.Context, o StartOptions, p Progress) (*view.Start, view.Subject, error) {
 	inv, err := a.invoke(ctx, o, p)
 	if err != nil {
 		return nil, subjectOf(inv), err
@@ -83,7 +96,7 @@ func (a *App) Start(ctx context.Context, o StartOptions, p Progress) (*view.Star
 		return v, inv.subject, err
 	}
 	if proofErr != nil {
-		return v, inv.subject, fault.New(fault.Interrupted, "interrupted", "stopped; what was measured is kept").Hint("proveto start goes on where this stopped")
+		return v, inv.subject, proofErr
 	}
 	return v, inv.subject, inv.judge(v)
 }

@@ -152,6 +152,7 @@ var Table = []Row{
 	{Path: "internal/blob", Floor: Effects, Why: "content-addressed files"},
 
 	{Path: "internal/evidence", Floor: Words, Why: "runs, certificates, measurements", Along: []string{"internal/fault"}},
+	{Path: "internal/wholefile", Floor: Words, Why: "files that are whole or not there"},
 	{Path: "internal/fault", Floor: Words, Why: "the vocabulary of errors"},
 	{Path: "internal/config", Floor: Words, Why: "configuration keys", Along: []string{"internal/fault"}},
 
@@ -161,6 +162,7 @@ var Table = []Row{
 		Path: "attacks/try", Floor: Tools, Why: "lays out one attack for a look by hand", Along: []string{"attacks"}, Only: []string{},
 		May: map[Power]string{StartsProcesses: "git and the product's binary, asked for by hand", Exits: "a command of its own"},
 	},
+	{Path: "internal/e2e", Floor: Tools, Why: "tests of the whole product: killed, damaged, run twice", Only: []string{}},
 	{Path: "bench/paired", Floor: Tools, Why: "two commands measured in turn", Only: []string{}, May: benchmark},
 	{Path: "bench/groundtruth", Floor: Tools, Why: "what the whole suite can kill, found the slow way", Only: []string{}, May: benchmark},
 	{Path: "bench/gremlins", Floor: Tools, Why: "the verdicts of another tool", Only: []string{}, May: benchmark},

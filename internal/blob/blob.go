@@ -25,7 +25,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
@@ -49,10 +48,15 @@ const parallelWrites = 8
 // processes at once.
 type Store struct {
 	root *os.Root
+	// Whoever writes holds tmp/ shared, so that nobody takes an unfinished file
+	// for one that a killed process left.
+	mu      sync.Mutex
+	writing *os.File
 }
 
 // Open opens the store in dir and makes the directory (mode 0700) if it is not
-// there. A dir that is a symbolic link is refused.
+// there. A dir that is a symbolic link is refused. What killed processes left
+// unfinished is removed, unless another process writes at this moment.
 func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, ioFault(err, "make blob directory %s", dir)
@@ -67,11 +71,76 @@ func Open(dir string) (*Store, error) {
 	if err := root.Mkdir(tempDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, errors.Join(ioFault(err, "make %s", filepath.Join(dir, tempDir)), root.Close())
 	}
-	return &Store{root: root}, nil
+	s := &Store{root: root}
+	if err := s.tidy(); err != nil {
+		return nil, errors.Join(ioFault(err, "tidy %s", filepath.Join(dir, tempDir)), root.Close())
+	}
+	return s, nil
 }
 
 // Close releases the directory.
-func (s *Store) Close() error { return s.root.Close() }
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writing == nil {
+		return s.root.Close()
+	}
+	writing := s.writing
+	s.writing = nil
+	return errors.Join(writing.Close(), s.root.Close())
+}
+
+// tidy removes unfinished files when nobody writes. A directory that cannot be
+// written is left as it is: reading needs nothing of it.
+func (s *Store) tidy() error {
+	entries, err := fs.ReadDir(s.root.FS(), tempDir)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	lock, err := s.root.Open(tempDir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // and with it the lock
+	if err := flock(lock, syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		err := s.root.Remove(tempDir + "/" + e.Name())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold keeps others from taking our unfinished files for waste.
+func (s *Store) hold() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writing != nil {
+		return nil
+	}
+	f, err := s.root.Open(tempDir)
+	if err != nil {
+		return err
+	}
+	if err := flock(f, syscall.LOCK_SH); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	s.writing = f
+	return nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
 
 // Dir is the directory of the store, as given to [Open].
 func (s *Store) Dir() string { return s.root.Name() }
@@ -129,12 +198,15 @@ func (s *Store) put(ctx context.Context, d evidence.Digest, b []byte) error {
 	if fi, err := s.root.Lstat(name); err == nil && fi.Mode().IsRegular() && fi.Size() == int64(len(b)) {
 		return nil
 	}
+	if err := s.hold(); err != nil {
+		return ioFault(err, "write blob %s in %s", d.Short(), s.Dir())
+	}
 	temp, err := s.writeTemp(b)
 	if err != nil {
 		return ioFault(err, "write blob %s in %s", d.Short(), s.Dir())
 	}
 	if err := s.publish(temp, name); err != nil {
-		// The temporary file is of no use to anybody; RemoveTemp gets what stays.
+		// The temporary file is of no use to anybody; the next Open gets what stays.
 		return ioFault(errors.Join(err, s.root.Remove(temp)), "keep blob %s in %s", d.Short(), s.Dir())
 	}
 	return nil
@@ -297,27 +369,6 @@ func (s *Store) Remove(d evidence.Digest) error {
 	}
 	if err := s.root.Remove(path(d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return ioFault(err, "remove blob %s", d.Short())
-	}
-	return nil
-}
-
-// RemoveTemp deletes what a killed process left unfinished before the time.
-func (s *Store) RemoveTemp(before time.Time) error {
-	entries, err := fs.ReadDir(s.root.FS(), tempDir)
-	if err != nil {
-		return ioFault(err, "list %s/%s", s.Dir(), tempDir)
-	}
-	for _, e := range entries {
-		fi, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) || (err == nil && !fi.ModTime().Before(before)) {
-			continue
-		}
-		if err == nil {
-			err = s.root.Remove(tempDir + "/" + e.Name())
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return ioFault(err, "remove %s/%s", tempDir, e.Name())
-		}
 	}
 	return nil
 }

@@ -1,13 +1,14 @@
 package blob
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
@@ -178,24 +179,54 @@ func TestPrefixAndRemove(t *testing.T) {
 	wantFault(t, err, fault.NotFound, CodeMissing)
 }
 
-func TestRemoveTempKeepsWhatIsYoung(t *testing.T) {
+// TestOpenRemovesWhatAKilledWriterLeft: an unfinished file goes with the next
+// Open, but never one of a process that writes at this moment.
+func TestOpenRemovesWhatAKilledWriterLeft(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	if _, err := s.writeTemp([]byte("half")); err != nil {
 		t.Fatal(err)
 	}
-	count := func() int {
-		es, err := os.ReadDir(filepath.Join(s.Dir(), tempDir))
+	openAgain := func() int {
+		o, err := Open(s.Dir())
 		if err != nil {
+			t.Fatal(err)
+		}
+		es, err := os.ReadDir(filepath.Join(s.Dir(), tempDir))
+		if err := errors.Join(err, o.Close()); err != nil {
 			t.Fatal(err)
 		}
 		return len(es)
 	}
-	if err := s.RemoveTemp(time.Now().Add(-time.Hour)); err != nil || count() != 1 {
-		t.Errorf("young temporary file: %d left, %v, want 1", count(), err)
+	if err := s.hold(); err != nil {
+		t.Fatal(err)
 	}
-	if err := s.RemoveTemp(time.Now().Add(time.Hour)); err != nil || count() != 0 {
-		t.Errorf("old temporary file: %d left, %v, want 0", count(), err)
+	if n := openAgain(); n != 1 {
+		t.Errorf("%d files while their writer lives, want 1", n)
+	}
+	if err := s.Close(); err != nil { // as the kernel does for the killed
+		t.Fatal(err)
+	}
+	if n := openAgain(); n != 0 {
+		t.Errorf("%d files of a writer that is gone, want 0", n)
+	}
+}
+
+// TestWriterHoldsTheTemporaryDirectory: Put takes the hold that keeps others
+// from its files.
+func TestWriterHoldsTheTemporaryDirectory(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	if _, err := s.Put(t.Context(), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(s.Dir(), tempDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Errorf("lock of tmp while a writer is open: %v, want would block", err)
 	}
 }
 

@@ -89,13 +89,13 @@ func newLedgerHead(c *command) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h, err := a.Head(cmd.Context())
+			h, err := a.LedgerHead(cmd.Context())
 			if err != nil {
 				return err
 			}
 			return c.show(cmd.Context(), &answer{
-				schema: "proveto/ledger.head/v1", data: h, head: h,
-				text: func(out io.Writer, s render.Style) error { return render.Head(out, *h, s) },
+				schema: "proveto/ledger.head/v1", data: h, head: &h.Head,
+				text: func(out io.Writer, s render.Style) error { return render.Head(out, h.Head, s) },
 			})
 		},
 	}

@@ -131,9 +131,40 @@ func TestGCLeavesNoIndexThatKnowsLostObjects(t *testing.T) {
 
 func realGit(t *testing.T) string {
 	t.Helper()
-	s, err := findGit(t.Context(), "", 0)
+	s, err := findGit(t.Context(), "", 0, "")
 	must(t, err)
 	return s.path
+}
+
+// TestGitIsAskedForItsVersionOnce: what an executable said is kept until the
+// executable changes.
+func TestGitIsAskedForItsVersionOnce(t *testing.T) {
+	t.Parallel()
+	asked := filepath.Join(t.TempDir(), "asked")
+	seen := filepath.Join(t.TempDir(), "seen")
+	answering := func(version string) string { return "echo x >>" + asked + "\necho git version " + version }
+	path := script(t, answering("2.47.0"))
+	times := func() int {
+		raw, err := os.ReadFile(asked)
+		must(t, err)
+		return strings.Count(string(raw), "x")
+	}
+	for range 3 {
+		_, err := findGit(t.Context(), path, 0, seen)
+		must(t, err)
+	}
+	if n := times(); n != 1 {
+		t.Errorf("asked %d times for one executable, want once", n)
+	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+answering("1.9.0")+"\n"), 0o755))
+	for range 2 {
+		if _, err := findGit(t.Context(), path, 0, seen); err == nil {
+			t.Error("a git that was replaced by one that is too old is taken")
+		}
+	}
+	if n := times(); n != 3 {
+		t.Errorf("asked %d times, want again for each time that it was too old", n)
+	}
 }
 
 // script writes an executable shell script.

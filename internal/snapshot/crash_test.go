@@ -124,7 +124,7 @@ exec `+git+` "$@"`)
 			out, err := cmd.CombinedOutput()
 			if err == nil {
 				done = true
-				if n < 10 {
+				if n < 6 {
 					t.Fatalf("only %d processes were started", n-1)
 				}
 			} else if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGKILL {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/wholefile"
 )
 
 // DefaultDeadline bounds one git process.
@@ -117,8 +118,9 @@ var environment = []string{
 }
 
 // findGit takes the executable at path, or the one on PATH, and refuses one that
-// is too old.
-func findGit(ctx context.Context, path string, deadline time.Duration) (*git, error) {
+// is too old. What a known executable said before is taken from the file seen;
+// empty: it is asked.
+func findGit(ctx context.Context, path string, deadline time.Duration, seen string) (*git, error) {
 	const hint = "install git %d.%d or later, for example: apt-get install git"
 	if path == "" {
 		found, err := exec.LookPath("git")
@@ -135,6 +137,10 @@ func findGit(ctx context.Context, path string, deadline time.Duration) (*git, er
 		deadline = DefaultDeadline
 	}
 	g := &git{path: abs, deadline: deadline}
+	mark := markOf(abs)
+	if raw, err := os.ReadFile(seen); err == nil && mark != "" && string(raw) == mark {
+		return g, nil
+	}
 	out, _, err := g.run(ctx, call{args: []string{"version"}, dir: "/"})
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unmeasured, CodeToolMissing, "%s does not tell its version", abs).Hint(hint, minMajor, minMinor)
@@ -143,7 +149,25 @@ func findGit(ctx context.Context, path string, deadline time.Duration) (*git, er
 		return nil, fault.New(fault.Unmeasured, CodeToolMissing, "%s is %s, older than %d.%d", abs, strings.TrimSpace(string(out)), minMajor, minMinor).
 			Hint(hint, minMajor, minMinor)
 	}
+	if seen != "" && mark != "" {
+		// Only time is lost when this cannot be written.
+		_ = wholefile.Write(seen, []byte(mark), 0o600, false)
+	}
 	return g, nil
+}
+
+// markOf changes when the executable does, or what we ask of it; empty when it
+// cannot be told.
+func markOf(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	st, err := os.Stat(real)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %d %d %d.%d\n", real, st.Size(), st.ModTime().UnixNano(), minMajor, minMinor)
 }
 
 var versionNumber = regexp.MustCompile(`^git version (\d+)\.(\d+)`)

@@ -59,7 +59,8 @@ func (s *Store) MergeBase(ctx context.Context, repo Repo, a, b string) (string, 
 // Churn counts in how many of HEAD's last n commits a path changed, merges left
 // out. It is empty without history.
 func (s *Store) Churn(ctx context.Context, repo Repo, n int) (map[string]int, error) {
-	head, _, err := s.head(ctx, repo)
+	at, err := s.head(ctx, repo)
+	head := at.commit
 	if err != nil || head == "" || n <= 0 {
 		return map[string]int{}, err
 	}

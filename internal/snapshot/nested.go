@@ -50,7 +50,7 @@ func (w *work) graftNested(ctx context.Context, idx string, f findings) (evidenc
 		if !linked {
 			w.note("the nested repository %q is sealed as plain files", inner.at)
 		}
-		tree, _, err := inner.seal(ctx, inner.repo.Head)
+		tree, _, err := inner.seal(ctx, position{commit: inner.repo.Head})
 		if err != nil {
 			return "", fmt.Errorf("nested repository %q: %w", inner.at, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -117,13 +118,9 @@ func (s *Store) locateAt(ctx context.Context, root string) (Repo, bool, error) {
 	}
 	r.Linked = r.CommonDir != r.GitDir
 	r.Objects = filepath.Join(r.CommonDir, "objects")
-	out, _, err := s.git.run(ctx, call{args: []string{"rev-parse", "--show-object-format", "--is-bare-repository"}, gitDir: gitDir})
+	lines, at, err := s.describe(ctx, gitDir)
 	if err != nil {
 		return Repo{}, true, err
-	}
-	lines := strings.Fields(string(out))
-	if len(lines) != 2 {
-		return Repo{}, true, fmt.Errorf("git rev-parse answered %q", out)
 	}
 	r.Format = lines[0]
 	r.Bare = bare && filepath.Base(root) != ".git" || lines[1] == "true" && !r.Linked
@@ -135,10 +132,56 @@ func (s *Store) locateAt(ctx context.Context, root string) (Repo, bool, error) {
 	}
 	r.ID = idOf("git", r.CommonDir, r.Format)
 	r.Name = nameOf(r.CommonDir)
-	if r.Head, r.Branch, err = s.head(ctx, r); err != nil {
-		return Repo{}, true, err
+	if at.commit == "" {
+		if at, err = s.head(ctx, r); err != nil {
+			return Repo{}, true, err
+		}
 	}
+	r.Head, r.Branch = at.commit, at.branch
 	return r, true, nil
+}
+
+// describe asks for the object format and whether the repository is bare, in one
+// process with where HEAD is when HEAD can be read; else at is empty.
+func (s *Store) describe(ctx context.Context, gitDir string) (lines []string, at position, err error) {
+	what := []string{"rev-parse", "--show-object-format", "--is-bare-repository"}
+	out, code, err := s.git.run(ctx, call{args: append(slices.Clone(what), headArgs...), gitDir: gitDir, answers: []int{128}})
+	if err != nil {
+		return nil, at, err
+	}
+	if lines = strings.Fields(string(out)); code == 0 && len(lines) == 5 {
+		at, err = positionOf(lines[2:])
+		return lines[:2], at, err
+	}
+	if out, _, err = s.git.run(ctx, call{args: what, gitDir: gitDir}); err != nil {
+		return nil, at, err
+	}
+	if lines = strings.Fields(string(out)); len(lines) != 2 {
+		return nil, at, fmt.Errorf("git rev-parse answered %q", out)
+	}
+	return lines, at, nil
+}
+
+// position is where HEAD is.
+type position struct {
+	commit string        // empty when unborn
+	tree   evidence.Tree // of the commit; empty when not asked for, or not readable
+	branch string        // empty when detached
+}
+
+// headArgs ask for commit, tree and branch of HEAD; they fail when it is unborn.
+var headArgs = []string{"HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"}
+
+func positionOf(lines []string) (position, error) {
+	tree, err := evidence.ParseTree(lines[1])
+	if err != nil {
+		return position{}, fmt.Errorf("git rev-parse answered %q: %w", lines, err)
+	}
+	p := position{commit: lines[0], tree: tree}
+	if lines[2] != "HEAD" {
+		p.branch = strings.TrimPrefix(lines[2], "refs/heads/")
+	}
+	return p, nil
 }
 
 func looksBare(dir string) bool {
@@ -205,25 +248,31 @@ func nameOf(commonDir string) string {
 	return strings.TrimSuffix(filepath.Base(commonDir), ".git")
 }
 
-// head reads HEAD now: its commit, empty when unborn, and its branch, empty when
-// detached.
-func (s *Store) head(ctx context.Context, r Repo) (commit, branch string, err error) {
+// head reads HEAD now.
+func (s *Store) head(ctx context.Context, r Repo) (at position, err error) {
 	if !r.Git() {
-		return "", "", nil
+		return at, nil
 	}
-	out, code, err := s.git.run(ctx, call{args: []string{"rev-parse", "-q", "--verify", "HEAD"}, gitDir: r.GitDir, answers: []int{1}})
+	out, code, err := s.git.run(ctx, call{args: append([]string{"rev-parse"}, headArgs...), gitDir: r.GitDir, answers: []int{128}})
 	if err != nil {
-		return "", "", fmt.Errorf("HEAD of %s: %w", r.Name, err)
+		return at, fmt.Errorf("HEAD of %s: %w", r.Name, err)
+	}
+	if lines := strings.Fields(string(out)); code == 0 && len(lines) == 3 {
+		return positionOf(lines)
+	}
+	out, code, err = s.git.run(ctx, call{args: []string{"rev-parse", "-q", "--verify", "HEAD"}, gitDir: r.GitDir, answers: []int{1}})
+	if err != nil {
+		return at, fmt.Errorf("HEAD of %s: %w", r.Name, err)
 	}
 	if code == 0 {
-		commit = strings.TrimSpace(string(out))
+		at.commit = strings.TrimSpace(string(out))
 	}
 	out, code, err = s.git.run(ctx, call{args: []string{"symbolic-ref", "-q", "HEAD"}, gitDir: r.GitDir, answers: []int{1}})
 	if err != nil {
-		return "", "", fmt.Errorf("branch of %s: %w", r.Name, err)
+		return at, fmt.Errorf("branch of %s: %w", r.Name, err)
 	}
 	if code == 0 {
-		branch = strings.TrimPrefix(strings.TrimSpace(string(out)), "refs/heads/")
+		at.branch = strings.TrimPrefix(strings.TrimSpace(string(out)), "refs/heads/")
 	}
-	return commit, branch, nil
+	return at, nil
 }

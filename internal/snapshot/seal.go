@@ -106,21 +106,24 @@ func (w *work) sealRevision(ctx context.Context, rev string, snap *Snapshot) err
 }
 
 func (w *work) sealCopy(ctx context.Context, snap *Snapshot) error {
-	var err error
-	if snap.Commit, snap.Branch, err = w.s.head(ctx, w.repo); err != nil {
+	at, err := w.s.head(ctx, w.repo)
+	if err != nil {
 		return err
 	}
+	snap.Commit, snap.Branch = at.commit, at.branch
 	if !w.repo.Git() {
 		w.note("not a git repository: the directory itself is sealed")
 	}
-	if snap.Tree, snap.Base, err = w.seal(ctx, snap.Commit); err != nil {
+	if snap.Tree, snap.Base, err = w.seal(ctx, at); err != nil {
 		return err
 	}
 	snap.Repo.Head, snap.Repo.Branch = snap.Commit, snap.Branch
 	if !w.repo.Git() {
 		return nil
 	}
-	snap.Dirty = snap.Tree != snap.Base
+	if snap.Dirty = snap.Tree != snap.Base; !snap.Dirty {
+		return nil
+	}
 	snap.Changed, err = w.diff(ctx, snap.Base, snap.Tree)
 	return err
 }
@@ -168,15 +171,17 @@ func (w *work) index() string {
 }
 
 // seal returns the tree of this work tree and the tree of its commit.
-func (w *work) seal(ctx context.Context, commit string) (tree, base evidence.Tree, err error) {
+func (w *work) seal(ctx context.Context, at position) (tree, base evidence.Tree, err error) {
 	idx := w.index()
 	if err := ignoreMissing(os.Remove(idx + ".lock")); err != nil { // of a killed git; the lock is ours
 		return "", "", err
 	}
 	w.learn(w.repo.Objects)
-	if commit != "" {
-		if base, err = w.treeOf(ctx, commit); err != nil {
-			return "", "", err
+	if at.commit != "" {
+		if base = at.tree; base == "" {
+			if base, err = w.treeOf(ctx, at.commit); err != nil {
+				return "", "", err
+			}
 		}
 		if err := w.start(ctx, idx, base); err != nil {
 			return "", "", err

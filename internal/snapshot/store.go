@@ -16,6 +16,7 @@ import (
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/wholefile"
 )
 
 // The codes of this package.
@@ -64,11 +65,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.State == "" || c.Cache == "" {
 		return nil, fault.New(fault.Internal, "internal", "snapshot needs a state and a cache directory")
 	}
-	g, err := findGit(ctx, c.Git, c.Deadline)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{git: g}
+	s := &Store{}
 	for _, d := range []struct {
 		to         *string
 		base, name string
@@ -78,11 +75,15 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			return nil, fmt.Errorf("absolute path of %s: %w", d.base, err)
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make the snapshot directory: %w", err)
+			return nil, fault.Wrap(err, fault.Internal, "io", "make the snapshot directory %s", dir).Hint("proveto doctor")
 		}
 		if *d.to, err = filepath.EvalSymlinks(dir); err != nil {
 			return nil, fmt.Errorf("resolve the snapshot directory: %w", err)
 		}
+	}
+	var err error
+	if s.git, err = findGit(ctx, c.Git, c.Deadline, filepath.Join(s.state, "git-seen")); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -244,17 +245,8 @@ func (v *vault) keep(ctx context.Context, tree evidence.Tree) error {
 
 // writeFile replaces a file as a whole.
 func writeFile(path string, body []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	_, err = f.Write(body)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", path, err), ignoreMissing(os.Remove(f.Name())))
+	if err := wholefile.Write(path, body, 0o600, true); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

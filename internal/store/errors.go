@@ -97,6 +97,8 @@ func withHint(f *fault.Error) *fault.Error {
 	switch f.Code {
 	case CodeNoSpace:
 		return f.Hint("proveto gc")
+	case CodeIO:
+		return f.Hint("proveto doctor")
 	case CodeBroken:
 		return f.Hint("proveto ledger verify")
 	}

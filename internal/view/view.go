@@ -31,6 +31,13 @@ type Head struct {
 	Root string `json:"root"`
 }
 
+// LedgerHead is the head with what another machine needs to check it.
+type LedgerHead struct {
+	Head
+	Ledger      string `json:"ledger"`       // id
+	VerifierKey string `json:"verifier_key"` // of the engine that signs
+}
+
 // Warning is something that did not stop the work.
 type Warning struct {
 	Code    string `json:"code"`

@@ -38,6 +38,9 @@ var buildSigns = []sign{
 	words(`missing go\.sum entry`, lang.DependencyMissing, "go mod download"),
 	words(`module lookup disabled by GOPROXY=off`, lang.DependencyMissing, "go mod download"),
 	words(`no required module provides package|cannot find module providing package|is not in std`, lang.DependencyMissing, "go mod tidy"),
+	// Our builds fetch nothing: what the go command sets out to download is missing,
+	// whatever stops it first, a proxy that is off or a module cache that is read-only.
+	words(`go: downloading \S+`, lang.DependencyMissing, "go mod download"),
 	words(`replacement directory \S+ does not exist`, lang.DependencyMissing, ""),
 	words(`no space left on device`, lang.Configuration, "go clean -cache"),
 	words(`[Pp]ermission denied`, lang.Permission, ""),

@@ -18,6 +18,7 @@ import (
 	"github.com/proveto/proveto/internal/lang/golang/mutate"
 	"github.com/proveto/proveto/internal/lang/golang/source"
 	"github.com/proveto/proveto/internal/sandbox"
+	"github.com/proveto/proveto/internal/wholefile"
 )
 
 // siteBits is the width of a site's number inside its package; above it is the
@@ -196,22 +197,7 @@ func writeOnce(name string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("write cache: %w", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write cache: %w", err)
-	}
-	_, err = tmp.Write(b)
-	if err == nil {
-		err = tmp.Chmod(0o644)
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), name)
-	}
-	if err != nil {
-		os.Remove(tmp.Name()) // the first error is the one to report
+	if err := wholefile.Write(name, b, 0o644, false); err != nil {
 		return fmt.Errorf("write cache: %w", err)
 	}
 	return nil

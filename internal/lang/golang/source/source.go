@@ -42,6 +42,7 @@ import (
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
 	"github.com/proveto/proveto/internal/lang/golang/mutate"
+	"github.com/proveto/proveto/internal/wholefile"
 )
 
 // Argument is the hidden first argument that makes our executable a helper.
@@ -201,19 +202,5 @@ func writeFile(name string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(b)
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), name)
-	}
-	if err != nil {
-		os.Remove(tmp.Name()) // the first error is the one to report
-	}
-	return err
+	return wholefile.Write(name, b, 0o600, false)
 }
