@@ -56,7 +56,7 @@ test-all: vet lint ## the long suites too: real packages, every attack at every 
 
 .PHONY: bench
 bench: ## build the measuring programs into bin/; bench/README.md says how to run them
-	go build -trimpath -o bin/ ./bench/paired ./bench/groundtruth ./bench/gremlins
+	go build -trimpath -o bin/ ./bench/paired ./bench/groundtruth ./bench/gremlins ./bench/table ./bench/compare
 
 .PHONY: clean
 clean: ## remove what was built

@@ -89,7 +89,7 @@ func mutantViews(trials []evidence.TrialRecord) ([]view.Mutant, view.Share) {
 	for _, t := range trials {
 		p := t.Probe
 		out = append(out, view.Mutant{
-			ID: string(t.ProbeDigest), Kind: string(p.Kind), Operator: p.Operator, Summary: p.Summary, File: p.File, Line: p.Line,
+			ID: string(t.ProbeDigest), Kind: string(p.Kind), Operator: p.Operator, Summary: p.Summary, File: p.File, Line: p.Line, Column: p.Column,
 			Diff: p.Diff, Status: string(t.Status), Code: t.Code, Test: t.Test, Message: t.Message, Note: t.Note, Values: t.Values, Run: string(t.Run),
 		})
 		switch t.Status {
@@ -106,7 +106,7 @@ func mutantViews(trials []evidence.TrialRecord) ([]view.Mutant, view.Share) {
 func certifiedMutant(c stored) view.Mutant {
 	p, a := c.Record.Facts.Probe, c.Record.Assertion
 	return view.Mutant{
-		ID: string(p.Digest()), Kind: string(p.Kind), Operator: p.Operator, Summary: p.Summary, File: p.File, Line: p.Line,
+		ID: string(p.Digest()), Kind: string(p.Kind), Operator: p.Operator, Summary: p.Summary, File: p.File, Line: p.Line, Column: p.Column,
 		Diff: p.Diff, Status: string(evidence.Killed), Test: c.Record.Facts.Test, Message: a.Message, Run: string(c.Record.Runs.Kill),
 	}
 }

@@ -166,6 +166,11 @@ var Table = []Row{
 	{Path: "bench/paired", Floor: Tools, Why: "two commands measured in turn", Only: []string{}, May: benchmark},
 	{Path: "bench/groundtruth", Floor: Tools, Why: "what the whole suite can kill, found the slow way", Only: []string{}, May: benchmark},
 	{Path: "bench/gremlins", Floor: Tools, Why: "the verdicts of another tool", Only: []string{}, May: benchmark},
+	{Path: "bench/table", Floor: Tools, Why: "what one start finds in each module, and what it costs", Only: []string{}, May: benchmark},
+	{
+		Path: "bench/compare", Floor: Tools, Why: "our verdicts beside those of others", Only: []string{},
+		May: map[Power]string{Exits: "a command of its own"},
+	},
 }
 
 var (

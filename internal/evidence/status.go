@@ -88,10 +88,12 @@ type Probe struct {
 	Summary  string    `json:"summary"`  // "result negated"
 	File     string    `json:"file"`     // relative to the checkout
 	Line     int       `json:"line"`
-	Diff     string    `json:"diff"` // unified, against the sealed tree
+	Column   int       `json:"column,omitempty"` // in bytes, from 1; of the operator, or of the function's name
+	Diff     string    `json:"diff"`             // unified, against the sealed tree
 }
 
-// Digest identifies the probe.
+// Digest identifies the probe. Where it stands is not part of it: the diff says
+// what it changes, and a line that moved changes nothing.
 func (p Probe) Digest() Digest {
 	return DigestParts("probe/v1", p.Symbol, string(p.Kind), p.Operator, p.Summary, p.File, p.Diff)
 }

@@ -179,7 +179,6 @@ type Probe struct {
 	// AtInit says that the symbol runs before the tests start: the switch is on
 	// from the start of the process.
 	AtInit bool
-	Column int
 }
 
 // Request is one run of a suite.

@@ -27,33 +27,30 @@ type binary struct {
 }
 
 // build makes the instrumented test binary of a unit, or takes it from the
-// cache. When probes do not compile they are dropped, and it is built once more.
-// m.mu is held.
-func (m *module) build(ctx context.Context, d *Driver, w lang.Workspace, u lang.Unit) (binary, error) {
-	bin, out, err := m.compile(ctx, d, w, u, m.probed.answer.Env, m.probed.overlay)
+// cache. When probes do not compile they are dropped, and it is built once more
+// from the instrumentation that it returns. Units are built side by side: m.mu is
+// not held.
+func (m *module) build(ctx context.Context, d *Driver, w lang.Workspace, tc *toolchain, p *probed, u lang.Unit) (binary, *probed, error) {
+	bin, out, err := m.compile(ctx, d, w, tc, u, p.answer.Env, p.overlay)
 	if err == nil {
-		return bin, nil
+		return bin, p, nil
 	}
-	drop, derr := m.probed.broken(w, m.project, out)
+	drop, derr := p.broken(w, m.project, out)
 	if derr != nil || len(drop) == 0 {
-		return binary{}, err
+		return binary{}, nil, err
 	}
-	m.dropped = append(m.dropped, drop...)
-	m.probed = nil
-	if err := m.instrument(ctx, d, w); err != nil {
-		return binary{}, err
+	if p, err = m.without(ctx, d, w, p, drop); err != nil {
+		return binary{}, nil, err
 	}
-	bin, _, err = m.compile(ctx, d, w, u, m.probed.answer.Env, m.probed.overlay)
-	return bin, err
+	bin, _, err = m.compile(ctx, d, w, tc, u, p.answer.Env, p.overlay)
+	return bin, p, err
 }
 
 // compile runs go test -c with an overlay and what the loader adds to the
-// environment; m.mu is held. With an error come the words of the
-// compiler. The binary is built where the go command finds its last one, so that
+// environment. With an error come the words of the compiler. The binary is built where the go command finds its last one, so that
 // it links only when something changed, and then kept under its digest: suites
 // in use are never overwritten.
-func (m *module) compile(ctx context.Context, d *Driver, w lang.Workspace, u lang.Unit, more []string, o overlay) (binary, []byte, error) {
-	tc := m.toolchain
+func (m *module) compile(ctx context.Context, d *Driver, w lang.Workspace, tc *toolchain, u lang.Unit, more []string, o overlay) (binary, []byte, error) {
 	args := []string{"test", "-c", "-vet=off", "-overlay=" + o.file, "-ldflags=-s -w"}
 	env := slices.Concat(tc.environ(w), more)
 	place := evidence.DigestParts(w.Root, m.project.Dir, u.ID, tc.GOROOT)

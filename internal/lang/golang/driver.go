@@ -96,23 +96,22 @@ func (d *Driver) module(w lang.Workspace, p lang.Project) *module {
 // Build implements [lang.Driver].
 func (d *Driver) Build(ctx context.Context, w lang.Workspace, s *lang.Scan, unit string) (lang.Suite, error) {
 	m := d.module(w, s.Project)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.instrument(ctx, d, w); err != nil {
+	tc, p, err := m.instrumented(ctx, d, w)
+	if err != nil {
 		return nil, err
 	}
-	u, ok := m.probed.unit(unit)
+	u, ok := p.unit(unit)
 	if !ok {
 		return nil, fault.New(fault.Unmeasured, lang.NoTests, "module %s has no package %s", m.project.Name, unit)
 	}
 	if u.Tests == 0 {
 		return nil, fault.New(fault.Unmeasured, lang.NoTests, "package %s has no tests", unit)
 	}
-	bin, err := m.build(ctx, d, w, u)
+	bin, p, err := m.build(ctx, d, w, tc, p, u)
 	if err != nil {
 		return nil, err
 	}
-	return newSuite(d, w, m, m.probed, u, bin), nil
+	return newSuite(d, w, m, tc, p, u, bin), nil
 }
 
 // run runs one command in a box of its own and records it.

@@ -116,6 +116,36 @@ func slashDir(dir string) string {
 	return filepath.FromSlash(dir)
 }
 
+// instrumented is the instrumentation that new suites are built from.
+func (m *module) instrumented(ctx context.Context, d *Driver, w lang.Workspace) (*toolchain, *probed, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.instrument(ctx, d, w); err != nil {
+		return nil, nil, err
+	}
+	return m.toolchain, m.probed, nil
+}
+
+// without is an instrumentation in which the given sites of p are left out too.
+func (m *module) without(ctx context.Context, d *Driver, w lang.Workspace, p *probed, drop []evidence.Digest) (*probed, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stale := m.probed == p // else the build of another unit replaced it
+	for _, site := range drop {
+		if !slices.Contains(m.dropped, site) {
+			m.dropped = append(m.dropped, site)
+			stale = true
+		}
+	}
+	if stale {
+		m.probed = nil
+	}
+	if err := m.instrument(ctx, d, w); err != nil {
+		return nil, err
+	}
+	return m.probed, nil
+}
+
 // instrument makes the overlay of the whole module; m.mu is held.
 func (m *module) instrument(ctx context.Context, d *Driver, w lang.Workspace) error {
 	if m.probed != nil {

@@ -40,13 +40,11 @@ func (s *suite) Plain(ctx context.Context, p lang.Probe) (lang.Suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.m.mu.Lock()
-	bin, _, err := s.m.compile(ctx, s.d, s.w, s.unit, s.p.answer.Env, o)
-	s.m.mu.Unlock()
+	bin, _, err := s.m.compile(ctx, s.d, s.w, s.tc, s.unit, s.p.answer.Env, o)
 	if err != nil {
 		return nil, fmt.Errorf("plain probe %q: %w", p.Summary, err)
 	}
-	plain := newSuite(s.d, s.w, s.m, s.p, s.unit, bin)
+	plain := newSuite(s.d, s.w, s.m, s.tc, s.p, s.unit, bin)
 	plain.plain = &p.Probe
 	return plain, nil
 }

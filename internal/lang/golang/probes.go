@@ -38,7 +38,7 @@ func (s *suite) Probes(symbol string, seen []evidence.Run, all bool) []lang.Prob
 				continue
 			}
 			out = append(out, ranked{
-				Probe:  lang.Probe{Probe: site.Probe, Switch: base + int64(n+1), AtInit: atInit, Column: site.Column},
+				Probe:  lang.Probe{Probe: site.Probe, Switch: base + int64(n+1), AtInit: atInit},
 				unseen: site.Const != "" && !observed,
 			})
 		}

@@ -41,8 +41,8 @@ type suite struct {
 	boxes *pool
 }
 
-func newSuite(d *Driver, w lang.Workspace, m *module, p *probed, u lang.Unit, bin binary) *suite {
-	s := &suite{d: d, w: w, m: m, p: p, tc: m.toolchain, unit: u, bin: bin}
+func newSuite(d *Driver, w lang.Workspace, m *module, tc *toolchain, p *probed, u lang.Unit, bin binary) *suite {
+	s := &suite{d: d, w: w, m: m, p: p, tc: tc, unit: u, bin: bin}
 	spec := s.tc.spec(w)
 	spec.Network = w.Network
 	spec.Writable = nil

@@ -155,11 +155,10 @@ func (g *group) probe(kind evidence.ProbeKind, operator, symbol, summary string,
 	p := &probe{group: g, site: Site{
 		Probe: evidence.Probe{
 			Symbol: symbol, Kind: kind, Operator: operator, Summary: summary,
-			File: filepath.ToSlash(g.file.rel), Line: where.Line,
+			File: filepath.ToSlash(g.file.rel), Line: where.Line, Column: where.Column,
 			Diff: unified(filepath.ToSlash(g.file.rel), g.file.src, g.file.lines, edits),
 		},
-		Column: where.Column,
-		Plain:  edits,
+		Plain: edits,
 	}}
 	g.probes = append(g.probes, p)
 	return p

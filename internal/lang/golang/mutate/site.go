@@ -38,7 +38,6 @@ type Input struct {
 // Site is one probe.
 type Site struct {
 	evidence.Probe
-	Column int
 	// Value names the value site whose observed values tell whether this probe
 	// changes anything; 0 when there is none. Const is the constant that the
 	// probe puts in the place of result Result, as observed values are written;
