@@ -18,6 +18,9 @@ var results = flag.Bool("results", false, "write what the cases that run do to R
 
 const resultsFile = "RESULTS.md"
 
+// notRun is said of a row that has a line and was not run since it is there.
+const notRun = "not run yet"
+
 const resultsHead = `# Results
 
 What the attacks of this folder and their honest twins came to, by the product's own binary. Written by
@@ -120,6 +123,13 @@ func (s *scores) write(t *testing.T) {
 			table[key] = fmt.Sprintf("| %s | %s | %s | %s |", key, sides["attack"], sides["twin"], fixture(t, row, lang))
 		}
 	}
+	for _, r := range rows(t) {
+		for _, c := range r.Cases {
+			if key := r.Name + "/" + c.Language; table[key] == "" {
+				table[key] = fmt.Sprintf("| %s | %s | %s | - |", key, notRun, notRun)
+			}
+		}
+	}
 	text := resultsHead
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		text += table[key] + "\n"
@@ -142,6 +152,8 @@ func TestResultsAreCurrent(t *testing.T) {
 			switch {
 			case !ok:
 				t.Errorf("%s has no line in %s; run go test ./attacks -run 'TestAttacks/%s' -results", key, resultsFile, r.Name)
+			case strings.Contains(l, notRun):
+				t.Logf("%s: %s", key, notRun)
 			case !strings.HasSuffix(l, " | "+fixture(t, r.Name, c.Language)+" |"):
 				t.Errorf("%s was changed since it ran; run go test ./attacks -run 'TestAttacks/%s' -results", key, r.Name)
 			case strings.Contains(l, "**FAILED**"):

@@ -124,6 +124,7 @@ type attempt struct {
 	trials  []evidence.Trial
 	certs   []evidence.Certificate
 	proven  bool
+	endless bool // a probe hit the time limit twice, the second time alone
 }
 
 func (a *attempt) outcome(reason, detail string) (Outcome, error) {
@@ -174,10 +175,16 @@ func (a *attempt) try(ctx context.Context, p lang.Probe) error {
 			return err
 		}
 	case evidence.TimedOut:
-		// Alone, so that a busy machine is not taken for an endless loop.
+		// Alone, so that a busy machine is not taken for an endless loop; once a
+		// target, and not where one test used up its own CPU time, which no other
+		// process can make longer. A timeout is never credited either way.
+		if a.endless || (r.Record().Exit.Stopped == evidence.StopCPU && len(r.Record().Tests) == 1) {
+			break
+		}
 		if tr.Confirmed, err = a.unit.run(ctx, lang.Request{Purpose: evidence.PurposeProbe, Probe: &p, Tests: r.Record().Tests, FailFast: true}, a.unit.limits(a.tests)); err != nil {
 			return err
 		}
+		a.endless = evidence.Judge(tr.Confirmed).Status == evidence.TimedOut
 	case evidence.Survived:
 		tr.Note, tr.Values = infection(r)
 	}

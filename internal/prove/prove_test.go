@@ -107,6 +107,32 @@ func TestAttemptReason(t *testing.T) {
 	}
 }
 
+// Endless probes are confirmed no more often than needed: each costs its whole
+// limit.
+func TestAttemptTimeoutIsConfirmedOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		how       string
+		confirmed []bool
+	}{{sleeps, []bool{true, false}}, {loops, []bool{false, false}}} {
+		m := attemptOf(t, ready(t, newMemory(scripted{"TestDouble", []string{double}, func(w world) string {
+			if w.probe != "" {
+				return tt.how
+			}
+			return passes
+		}})), double, Options{})
+		if m.Reason != "timeout" || len(m.Trials) != 2 {
+			t.Errorf("%s: %s (%s) after %d trials, want timeout after 2", tt.how, m.Word, m.Reason, len(m.Trials))
+			continue
+		}
+		for i, want := range tt.confirmed {
+			if got := m.Trials[i].Confirmed != ""; got != want {
+				t.Errorf("%s: probe %d confirmed %v, want %v", tt.how, i, got, want)
+			}
+		}
+	}
+}
+
 // A probe of another kind proves nothing, however well it is noticed.
 func TestAttemptOtherKindsDoNotProve(t *testing.T) {
 	t.Parallel()

@@ -38,6 +38,8 @@ const (
 	panics = "panic"
 	skips  = "skip"
 	exits  = "exit"
+	loops  = "loop"  // uses up its CPU time
+	sleeps = "sleep" // waits for ever
 )
 
 type scripted struct {
@@ -151,6 +153,12 @@ func (s *memory) Run(_ context.Context, r lang.Request) (evidence.Run, error) {
 			continue
 		case exits:
 			rec.Report = evidence.ReportIncomplete
+			return evidence.RecordRun(rec, events)
+		case loops, sleeps:
+			rec.Report, rec.Exit.Stopped = evidence.ReportIncomplete, evidence.StopWall
+			if what == loops {
+				rec.Exit.Stopped = evidence.StopCPU
+			}
 			return evidence.RecordRun(rec, events)
 		case panics:
 			by = evidence.ByPanic
