@@ -162,7 +162,11 @@ func (a *App) openLedger(ctx context.Context) (*ledger.Ledger, error) {
 			return nil, err
 		}
 		url := orText(a.DatabaseURL, string(a.Config.Store.DatabaseURL))
-		if a.db, err = store.Open(ctx, store.Config{Path: filepath.Join(a.Paths.State, "proveto.db"), DatabaseURL: url}); err != nil {
+		where := store.Config{DatabaseURL: url}
+		if url == "" {
+			where.Path = filepath.Join(a.Paths.State, store.FileName)
+		}
+		if a.db, err = store.Open(ctx, where); err != nil {
 			return nil, err
 		}
 		return ledger.Open(ctx, a.db, a.blobs, a.keys.Engine)

@@ -38,7 +38,7 @@ func (w *world) open() *sql.DB {
 func (w *world) copied() *world {
 	w.t.Helper()
 	o := w.other()
-	o.cache = w.cache
+	o.cache, o.origin = w.cache, w.state
 	// With modes: a key that others may read is refused.
 	if out, err := exec.Command("cp", "-a", w.state, o.state).CombinedOutput(); err != nil {
 		w.t.Fatalf("copy the state: %v\n%s", err, out)
@@ -59,7 +59,7 @@ func (w *world) exec(query string, args ...any) {
 }
 
 // times are what differs between two equal answers.
-var times = regexp.MustCompile(`"(took_ms|reused_at|started|time|ms)":("[^"]*"|[0-9]+)`)
+var times = regexp.MustCompile(`"(took_ms|reused_at|started|time|ms)": *("[^"]*"|[0-9]+)`)
 
 // answers is everything that the product says about a state: the whole ledger,
 // the result and each certificate.
@@ -67,9 +67,19 @@ func (w *world) answers() string {
 	var out strings.Builder
 	for _, args := range [][]string{{"ledger", "log", "--limit", "1000000"}, {"start"}, {"gaps", "--all"}, {"ledger", "head"}} {
 		a := w.run(args...)
-		fmt.Fprintf(&out, "%v: %d %s\n", args, a.exit, strings.ReplaceAll(times.ReplaceAllString(a.stdout, ""), w.state, "STATE"))
+		fmt.Fprintf(&out, "%v: %d %s\n", args, a.exit, w.placeless(times.ReplaceAllString(a.stdout, "")))
 	}
 	return out.String()
+}
+
+// placeless is a text without the directory of the state, or of that which it was
+// copied from.
+func (w *world) placeless(s string) string {
+	s = strings.ReplaceAll(s, w.state, "STATE")
+	if w.origin != "" {
+		s = strings.ReplaceAll(s, w.origin, "STATE")
+	}
+	return s
 }
 
 // TestDamagedByteIsFound changes one byte of the database at random places: it is

@@ -156,7 +156,7 @@ func (w *world) under(signals []signal, args ...string) (ending, answer) {
 	return e, a
 }
 
-// TestReaperWaitsForOrphans: the tool that looks for leftovers must see one.
+// TestReaperSeesOrphans: the tool that looks for leftovers must wait for one.
 func TestReaperSeesOrphans(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // product is the binary under test, built once by TestMain.
@@ -70,6 +69,7 @@ func draws(t *testing.T) *rand.Rand {
 type world struct {
 	t                       *testing.T
 	repo, state, cache, tmp string
+	origin                  string   // the state that this one is a copy of
 	env                     []string // additional; the last one wins
 }
 
@@ -92,7 +92,8 @@ func newWorld(t *testing.T, files map[string]string) *world {
 	return w
 }
 
-// other is another user on the same machine: the same repository unless cloned.
+// other is the same repository with a state, a cache and temporary files that
+// know nothing.
 func (w *world) other() *world {
 	dir := w.t.TempDir()
 	o := *w
@@ -349,12 +350,6 @@ func digestTree(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// median is the middle of some durations.
-func median(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)/2]
 }
 
 // shop is the fixture: each behaviour has its own way to be guarded.
