@@ -78,7 +78,11 @@ func (a *App) ConfigShow(key string) ([]view.ConfigKey, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fault.New(fault.Usage, "usage", "no configuration key %q", key).Hint("proveto config show")
+		e := fault.New(fault.Usage, "usage", "no configuration key %q", key)
+		if near := config.Nearest(key); near != "" {
+			e = e.Hint("proveto config get %s", near)
+		}
+		return nil, e.Hint("proveto config show")
 	}
 	return out, nil
 }
