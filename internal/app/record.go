@@ -63,6 +63,9 @@ func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also f
 	if err != nil {
 		return err
 	}
+	if err := inv.app.checkHead(ctx, led); err != nil {
+		return err
+	}
 	inv.commits.Lock()
 	defer inv.commits.Unlock()
 	inv.recorder.mu.Lock()
@@ -79,7 +82,11 @@ func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also f
 	}
 	err = inv.app.db.Write(ctx, func(tx *store.Tx) error {
 		if len(all) > 0 {
-			if _, err := led.Append(ctx, tx, all...); err != nil {
+			entries, err := led.Append(ctx, tx, all...)
+			if err == nil {
+				err = inv.app.follows(entries)
+			}
+			if err != nil {
 				return err
 			}
 		}

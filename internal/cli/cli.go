@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -152,7 +153,12 @@ func newRoot(c *command) *cobra.Command {
 
 // open makes the application for the flags; the first thing a command does.
 func (c *command) open() (*app.App, error) {
+	log := slog.New(slog.DiscardHandler)
+	if c.flags.verbose {
+		log = slog.New(slog.NewTextHandler(c.env.Stderr, nil))
+	}
 	a, err := c.env.New(app.Settings{
+		Log: log,
 		Dir: c.flags.dir, ConfigFile: c.flags.config, State: c.flags.state, DatabaseURL: c.flags.database,
 		Principal: c.flags.as, ExpectHead: c.flags.expectHead, Getenv: c.env.Getenv, Environ: c.env.Environ,
 		Version: c.env.Version, Interactive: c.env.StderrTerminal && c.env.Getenv("CI") == "",

@@ -74,7 +74,7 @@ func TestTheStrongestLayerWinsAndIsNamed(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"prove.budget": "/home/ada/config.yaml:2:11", "prove.exclude": "proveto.yaml:4:3", "prove.limit": "$PROVETO_PROVE_LIMIT",
-		"prove.min_strength": "--min-strength", "gate.min_proven": "default", "store.database_url": "/home/ada/config.yaml:5:23",
+		"prove.min_strength": "--min-strength", "gate.min_proven": "default", "store.database_url": "$PROVETO_DATABASE_URL",
 	} {
 		if got := c.Origin(key).String(); got != want {
 			t.Errorf("origin of %s = %s, want %s", key, got, want)
