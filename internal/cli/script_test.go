@@ -62,6 +62,13 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		Setup:               w.setup,
 		RequireExplicitExec: true,
+		WorkdirRoot:         w.dir,
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %s", cond)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     w.exits,
 			"repo":      w.repo,
@@ -146,6 +153,9 @@ func (w *world) setup(env *testscript.Env) error {
 	env.Setenv("SAMPLE", filepath.Join(w.dir, "sample"))
 	env.Setenv("TMPDIR", filepath.Join(env.WorkDir, "tmp"))
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+	if err := os.Chmod(env.WorkDir, 0o755); err != nil { //nolint:gosec // an unprivileged user reads it
+		return err
+	}
 	for _, d := range []string{"home", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(env.WorkDir, d), 0o777); err != nil {
 			return err
