@@ -30,7 +30,7 @@ func loadConfig(s Settings, dir string) (*config.Config, error) {
 			return nil, err
 		}
 	} else if _, err := os.Stat(path); err != nil {
-		return nil, fault.Wrap(err, fault.Usage, config.CodeInvalid, "--config %s", path)
+		return nil, fault.Wrap(err, fault.Usage, config.CodeInvalid, "--config %s", path).Hint("proveto config check")
 	}
 	if src.Repository, err = config.ReadFile(path, config.LayerRepository); err != nil {
 		return nil, err

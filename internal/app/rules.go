@@ -136,6 +136,24 @@ func pathMatches(pattern, path string) bool {
 	return regexp.MustCompile(re.String()).MatchString(path)
 }
 
+// checkNames refuses a name that the user gave and that nothing here has.
+func (inv *invocation) checkNames() error {
+	var all []view.Symbol
+	for _, want := range inv.o.Only {
+		found := false
+		for _, p := range inv.projects {
+			for _, r := range p.order {
+				found = found || names(r.Symbol, want)
+				all = append(all, view.Symbol{Name: r.Name})
+			}
+		}
+		if !found {
+			return nameError(want, all)
+		}
+	}
+	return nil
+}
+
 // kinds are the kinds of probes that the configuration allows; nil: all.
 func (inv *invocation) kinds() []evidence.ProbeKind {
 	var out []evidence.ProbeKind

@@ -70,6 +70,9 @@ func (a *App) Start(ctx context.Context, o StartOptions, p Progress) (*view.Star
 	if err := inv.scan(ctx); err != nil {
 		return nil, inv.subject, err
 	}
+	if err := inv.checkNames(); err != nil {
+		return nil, inv.subject, err
+	}
 	proofErr := inv.prove(ctx)
 	if proofErr != nil && fault.From(proofErr).Kind != fault.Interrupted {
 		return nil, inv.subject, proofErr
