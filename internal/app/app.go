@@ -69,6 +69,8 @@ type App struct {
 	ledger   *ledger.Ledger
 	snaps    *snapshot.Store
 	queue    *queue.Queue
+	after    int64                             // the sequence number that the first entry of this process follows; 0: any
+	checked  bool                              // the head was compared with ExpectHead
 	waivers  map[evidence.Digest]ledger.Waiver // by probe; loaded with the stored evidence
 	warnings []view.Warning
 }
@@ -198,9 +200,15 @@ func (a *App) append(ctx context.Context, drafts ...ledger.Draft) error {
 	if err != nil {
 		return err
 	}
-	return a.db.Write(ctx, func(tx *store.Tx) error {
-		_, err := led.Append(ctx, tx, drafts...)
+	if err := a.checkHead(ctx, led); err != nil {
 		return err
+	}
+	return a.db.Write(ctx, func(tx *store.Tx) error {
+		entries, err := led.Append(ctx, tx, drafts...)
+		if err != nil {
+			return err
+		}
+		return a.follows(entries)
 	})
 }
 

@@ -30,7 +30,7 @@ func loadConfig(s Settings, dir string) (*config.Config, error) {
 			return nil, err
 		}
 	} else if _, err := os.Stat(path); err != nil {
-		return nil, fault.Wrap(err, fault.Usage, config.CodeInvalid, "--config %s", path)
+		return nil, fault.Wrap(err, fault.Usage, config.CodeInvalid, "--config %s", path).Hint("proveto config check")
 	}
 	if src.Repository, err = config.ReadFile(path, config.LayerRepository); err != nil {
 		return nil, err
@@ -78,7 +78,11 @@ func (a *App) ConfigShow(key string) ([]view.ConfigKey, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fault.New(fault.Usage, "usage", "no configuration key %q", key).Hint("proveto config show")
+		e := fault.New(fault.Usage, "usage", "no configuration key %q", key)
+		if near := config.Nearest(key); near != "" {
+			e = e.Hint("proveto config get %s", near)
+		}
+		return nil, e.Hint("proveto config show")
 	}
 	return out, nil
 }

@@ -142,11 +142,12 @@ func (a *App) doctorSample(ctx context.Context, d *view.Doctor) {
 		}
 		s := a.Settings
 		s.State, s.Dir, s.DatabaseURL, s.ConfigFile = filepath.Join(dir, "state"), src, "", ""
+		// The settings of the user's projects say nothing about this one.
 		s.Getenv = func(k string) string {
-			if k == "PROVETO_DATABASE_URL" {
-				return ""
+			if k == "PROVETO_CACHE" || k == "XDG_CACHE_HOME" {
+				return a.Getenv(k)
 			}
-			return a.Getenv(k)
+			return ""
 		}
 		inner, err := New(s)
 		if err != nil {

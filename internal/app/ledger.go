@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,9 @@ type LogOptions struct {
 
 // LedgerLog lists entries, newest first.
 func (a *App) LedgerLog(ctx context.Context, o LogOptions) (*view.Log, error) {
+	if o.Kind != "" && !slices.Contains(logKinds, o.Kind) {
+		return nil, fault.New(fault.Usage, "usage", "no entries of kind %q: want %s", o.Kind, strings.Join(logKinds, ", ")).Hint("proveto ledger log --kind certificate")
+	}
 	led, err := a.Ledger(ctx)
 	if err != nil {
 		return nil, err
@@ -64,6 +68,12 @@ func (a *App) LedgerHead(ctx context.Context) (*view.LedgerHead, error) {
 		return nil, err
 	}
 	return &view.LedgerHead{Head: *h, Ledger: led.ID(), VerifierKey: led.VerifierKey()}, nil
+}
+
+// logKinds are the kinds of entries that can be asked for.
+var logKinds = []string{
+	string(ledger.KindGenesis), string(ledger.KindSnapshot), string(ledger.KindRun), string(ledger.KindCertificate), string(ledger.KindMeasurement),
+	string(ledger.KindWaiver), string(ledger.KindStart), string(ledger.KindRefusal), string(kindRerun),
 }
 
 // logPage is how many entries are read at once.

@@ -33,8 +33,11 @@ func (inv *invocation) workspace() lang.Workspace {
 	a := inv.app
 	return lang.Workspace{
 		Root: inv.checkout.Dir(), Origin: inv.repo.Root, Tree: inv.snap.Tree, Cache: a.Paths.Cache, Hidden: a.hidden(),
-		Min: evidence.Level(a.Config.Isolation.Min), Max: a.MaxLevel, Network: networkOf(a.Config.Isolation.Network),
+		Min: evidence.Level(inv.rules().Isolation.Min), Max: a.MaxLevel, Network: networkOf(a.Config.Isolation.Network),
 		Env: a.testEnv(), Record: inv.record,
+		Limits: evidence.Limits{
+			Wall: a.Config.Isolation.Wall, MemoryBytes: a.Config.Isolation.MemBytes, Processes: a.Config.Isolation.PIDs,
+		},
 	}
 }
 
@@ -60,6 +63,9 @@ func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also f
 	if err != nil {
 		return err
 	}
+	if err := inv.app.checkHead(ctx, led); err != nil {
+		return err
+	}
 	inv.commits.Lock()
 	defer inv.commits.Unlock()
 	inv.recorder.mu.Lock()
@@ -76,7 +82,11 @@ func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also f
 	}
 	err = inv.app.db.Write(ctx, func(tx *store.Tx) error {
 		if len(all) > 0 {
-			if _, err := led.Append(ctx, tx, all...); err != nil {
+			entries, err := led.Append(ctx, tx, all...)
+			if err == nil {
+				err = inv.app.follows(entries)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -51,7 +51,7 @@ func (inv *invocation) report(ctx context.Context, v *view.Start) error {
 	if len(kinds) == 0 {
 		kinds = inv.app.Config.Reports.Formats
 	}
-	dir := orText(inv.o.ReportDir, orText(inv.app.Config.Reports.Dir, filepath.Join(inv.app.Paths.State, "reports", inv.repo.ID)))
+	dir := orText(inv.o.ReportDir, inv.app.reportDir(inv.repo.Root, inv.repo.ID))
 	meta, err := inv.app.meta(ctx, inv.subject)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (a *App) Report(ctx context.Context, o ReportOptions) (*view.Reports, view.
 	if err != nil {
 		return nil, meta.Subject, err
 	}
-	dir := orText(o.Dir, orText(a.Config.Reports.Dir, filepath.Join(a.Paths.State, "reports", a.repoOf(ctx))))
+	dir := orText(o.Dir, a.reportDir(a.repoOf(ctx)))
 	as, err := writeReports(*v, meta, o.Kinds, dir)
 	if err != nil {
 		return nil, meta.Subject, err
@@ -175,16 +175,28 @@ func (a *App) WriteReport(ctx context.Context, kind string, w io.Writer) error {
 	return fault.New(fault.Usage, "usage", "no report of kind %q: want %s", kind, strings.Join(ReportKinds(), ", ")).Hint("proveto report html")
 }
 
-func (a *App) repoOf(ctx context.Context) string {
+func (a *App) repoOf(ctx context.Context) (root, id string) {
 	snaps, err := a.Snapshots(ctx)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	repo, err := snaps.Locate(ctx, a.dir(""))
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return repo.ID
+	return repo.Root, repo.ID
+}
+
+// reportDir is where reports go when no flag says it.
+func (a *App) reportDir(root, id string) string {
+	switch dir := a.Config.Reports.Dir; {
+	case dir == "":
+		return filepath.Join(a.Paths.State, "reports", id)
+	case filepath.IsAbs(dir):
+		return dir
+	default:
+		return filepath.Join(root, filepath.FromSlash(dir))
+	}
 }
 
 func (a *App) lastResult(ctx context.Context) (*view.Start, render.Meta, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proveto/proveto/internal/config"
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
@@ -29,6 +30,7 @@ type StartOptions struct {
 	Only        []string      // symbols, files or packages
 	Limit       int           // attempts; negative: no limit
 	Budget      time.Duration // of proof; 0: none
+	NoBudget    bool          // the user asked for none; otherwise 0 takes the configured one
 	NoProof     bool          // baseline, no probe
 	StaticOnly  bool          // runs no code of the project
 	Score       bool          // every probe of every kind
@@ -67,7 +69,7 @@ func resumable(err error) error {
 }
 
 func (a *App) start(ctx context.Context, o StartOptions, p Progress) (*view.Start, view.Subject, error) {
-	inv, err := a.invoke(ctx, o, p)
+	inv, err := a.invoke(ctx, a.configured(o), p)
 	if err != nil {
 		return nil, subjectOf(inv), err
 	}
@@ -79,6 +81,9 @@ func (a *App) start(ctx context.Context, o StartOptions, p Progress) (*view.Star
 		return saved, inv.subject, err
 	}
 	if err := inv.scan(ctx); err != nil {
+		return nil, inv.subject, err
+	}
+	if err := inv.checkNames(); err != nil {
 		return nil, inv.subject, err
 	}
 	proofErr := inv.prove(ctx)
@@ -112,6 +117,7 @@ type invocation struct {
 	repo     snapshot.Repo
 	snap     snapshot.Snapshot
 	baseTree evidence.Tree
+	base     *config.Config              // read from baseTree; nil: there is no base
 	changed  map[string][]snapshot.Lines // path → changed lines; nil: everything is in scope
 	scope    string
 	checkout *snapshot.Checkout
@@ -162,6 +168,9 @@ func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (*invocati
 		inv.warn("snapshot", n)
 	}
 	if inv.scope, err = inv.findScope(ctx, snaps); err != nil {
+		return inv, err
+	}
+	if err := inv.readBase(ctx, snaps); err != nil {
 		return inv, err
 	}
 	for _, d := range a.Drivers {
@@ -333,7 +342,7 @@ func (inv *invocation) scan(ctx context.Context) error {
 		}
 		return nil
 	case len(failures) > 0:
-		return setupFault(failures[0])
+		return setupFault(inv.repo.Root, failures[0])
 	}
 	return noProject(inv.repo.Root)
 }
@@ -346,17 +355,19 @@ func credibleSetup(err error) bool {
 
 // setupFault is the answer when no project could be loaded: needs_setup with its
 // category and the command that would help.
-func setupFault(err error) error {
+func setupFault(root string, err error) error {
 	e := fault.From(err)
-	out := &fault.Error{Kind: fault.Unmeasured, Code: "needs_setup", What: string(e.Code), Hints: e.Hints, Err: err}
-	out.Err = nil
-	out.What = fmt.Sprintf("%s: %s", strings.ReplaceAll(string(e.Code), "_", " "), err)
-	return out
+	out := fault.New(fault.Unmeasured, "needs_setup", "%s: %s", strings.ReplaceAll(string(e.Code), "_", " "), err)
+	out.Hints = append(out.Hints, e.Hints...)
+	if len(out.Hints) == 0 && e.Code == lang.BuildFailed {
+		out = out.Hint("go -C %s vet ./...", quoteArg(root))
+	}
+	return out.Hint("proveto doctor")
 }
 
 func noProject(root string) error {
 	return fault.New(fault.Unmeasured, "no_project", "no project found in %s: looked for go.mod and go.work here and below", root).
-		Hint("proveto reads Go modules").Hint("proveto start -C DIR")
+		Hint("proveto start -C DIR").Hint("this version reads Go modules")
 }
 
 // join adds a project: today's digests against the stored certificates and
@@ -370,6 +381,8 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 		case sy.TestCode:
 		case sy.Excluded != "":
 			inv.excluded = append(inv.excluded, view.Excluded{Name: sy.Name, File: sy.File, Line: sy.Line, Reason: sy.Excluded})
+		case inv.leftOut(sy.File) != "":
+			inv.excluded = append(inv.excluded, view.Excluded{Name: sy.Name, File: sy.File, Line: sy.Line, Reason: inv.leftOut(sy.File)})
 		default:
 			targets = append(targets, sy)
 		}
@@ -480,6 +493,7 @@ func (inv *invocation) view() *view.Start {
 		before := inv.previous.Counts
 		v.Before = &before
 	}
+	v.Tests = inv.testViews(v.Symbols)
 	summarise(v)
 	v.Sources = inv.sources(v)
 	return v
@@ -507,12 +521,12 @@ func (inv *invocation) switchedOff() []string {
 // a strength that is too low.
 func (inv *invocation) judge(v *view.Start) error {
 	if inv.o.Gate {
+		bar := inv.rules().Gate
 		g := view.Gate{
-			Base: inv.o.Base, MinProven: inv.app.Config.Gate.MinProven, MaxRefuted: inv.app.Config.Gate.MaxRefuted,
-			MaxUnproven: inv.app.Config.Gate.MaxNotMeasured,
+			Base: inv.o.Base, MinProven: bar.MinProven, MaxRefuted: bar.MaxRefuted, MaxUnproven: bar.MaxNotMeasured,
 		}
 		var err error
-		if v.Gate, err = gate(v, g, inv.app.Config.Gate.OnUnmeasured == "note"); err != nil {
+		if v.Gate, err = gate(v, g, bar.OnUnmeasured == "note"); err != nil {
 			return err
 		}
 	}
@@ -534,12 +548,12 @@ func nothingMeasured(v *view.Start) error {
 		return nil
 	}
 	if c.Total == 0 {
-		return fault.New(fault.Unmeasured, "no_project", "there is no function with a body outside tests and generated code")
+		return fault.New(fault.Unmeasured, "no_project", "there is no function with a body outside tests, generated code and what proveto.yaml leaves out").Hint("proveto config show")
 	}
 	top := v.Unmeasured[0]
 	switch top.Reason {
 	case "no_tests", "no_coverage":
-		return fault.New(fault.Unmeasured, "no_tests", "no test was found that reaches any of the %d behaviours: looked for Test, Example and Fuzz functions in *_test.go", c.Total)
+		return fault.New(fault.Unmeasured, "no_tests", "no test was found that reaches any of the %d behaviours: looked for Test, Example and Fuzz functions in *_test.go", c.Total).Hint("proveto gaps")
 	case "baseline_failed":
 		return redSuite(v)
 	case "out_of_budget", "pending", "limit":
@@ -549,7 +563,7 @@ func nothingMeasured(v *view.Start) error {
 	if top.Command != "" {
 		e = e.Hint("%s", top.Command)
 	}
-	return e
+	return e.Hint("proveto doctor --proof")
 }
 
 func redSuite(v *view.Start) error {
@@ -558,12 +572,20 @@ func redSuite(v *view.Start) error {
 	for _, t := range red[:min(3, len(red))] {
 		names = append(names, t.Test)
 	}
-	return fault.New(fault.Unmeasured, "baseline_red", "%d tests fail on the original: %s", len(red), strings.Join(names, ", ")).
-		Hint("make them pass, or see each with: proveto doctor --proof")
+	what := fmt.Sprintf("%s on the original: %s", failing(len(red)), strings.Join(names, ", "))
+	return fault.New(fault.Unmeasured, "baseline_red", "%s", what).Hint("proveto doctor --proof").Hint("make the suite green, then start again")
+}
+
+// failing counts red tests.
+func failing(n int) string {
+	if n == 1 {
+		return "1 test fails"
+	}
+	return fmt.Sprintf("%d tests fail", n)
 }
 
 // save writes the result as a blob and its entry. It is reusable when nothing is
-// left to try and the behaviour report was written.
+// left to try and the reports were written.
 func (inv *invocation) save(ctx context.Context, v *view.Start) error {
 	led, err := inv.app.Ledger(ctx)
 	if err != nil {
@@ -610,8 +632,7 @@ var retried = map[string]bool{
 }
 
 func (inv *invocation) complete(v *view.Start) bool {
-	html := slices.ContainsFunc(v.Artifacts, func(a view.Artifact) bool { return a.Kind == "html" })
-	if !html || len(v.Suite.Red)+len(v.Suite.Flaky) > 0 {
+	if len(v.Artifacts) == 0 || len(v.Suite.Red)+len(v.Suite.Flaky) > 0 {
 		return false
 	}
 	for _, s := range v.Symbols {

@@ -37,7 +37,8 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 	if raw, rerr := os.ReadFile(a.dir(o.Target)); rerr == nil {
 		c, st, err := ledger.OpenExport(ctx, raw, o.VerifierKey)
 		if err != nil {
-			return nil, err
+			e := fault.From(err)
+			return nil, e.Hint("have it exported again: proveto ledger export ID -o FILE").Hint("proveto ledger log --kind certificate")
 		}
 		rec = c.Record()
 		v.Kind, v.ID, v.Signed, v.Signer = "export", string(c.Digest()), true, st.Predicate.Ledger.VerifierKey

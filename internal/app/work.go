@@ -88,6 +88,7 @@ func (inv *invocation) prove(ctx context.Context) error {
 		}
 	}
 	if len(units) == 0 {
+		inv.cross() // what is open has no test at all
 		return nil
 	}
 	sort.Slice(units, func(i, j int) bool { return units[i].before(units[j]) })
@@ -439,7 +440,7 @@ func (inv *invocation) unreached(k *known, own *unit) {
 	k.detail, k.command = "", ""
 	switch {
 	case own != nil && own.failure != nil:
-		e := fault.From(own.failure)
+		e := fault.From(own.explained())
 		k.reason, k.detail = string(e.Code), firstLine(e.Error())
 		if len(e.Hints) > 0 {
 			k.command = e.Hints[0]
@@ -524,7 +525,7 @@ func (inv *invocation) settle(k *known, reason string) {
 }
 
 func (inv *invocation) attemptOptions(k *known, u *unit) prove.Options {
-	o := prove.Options{Score: inv.o.Score, Waived: inv.app.waivedFunc()}
+	o := prove.Options{Score: inv.o.Score, Kinds: inv.kinds(), Waived: inv.app.waivedFunc()}
 	if inv.o.Test != "" {
 		o.Tests = []string{inv.o.Test}
 	}
@@ -586,20 +587,14 @@ func (inv *invocation) suiteView() view.Suite {
 	for _, p := range inv.projects {
 		for _, u := range p.units {
 			if u.ready == nil {
+				v.Red, v.Flaky = unfitNotes(v.Red, v.Flaky, u.id, u.unfit())
 				continue
 			}
 			v.Packages++
 			v.Passed += u.ready.Leaves
 			v.Skipped += len(u.ready.Skipped)
 			v.Tests += u.ready.Leaves + len(u.ready.Skipped) + len(u.ready.Unfit)
-			for _, t := range u.ready.CannotVouch() {
-				n := view.TestNote{Test: t.Test, Package: u.id, File: t.File, Line: t.Line, Note: orText(firstLine(t.Detail), reasonSentence(string(t.Code)))}
-				if t.Code == evidence.CodeBaselineRed || t.Code == evidence.CodeIncomplete {
-					v.Red = append(v.Red, n)
-				} else {
-					v.Flaky = append(v.Flaky, n)
-				}
-			}
+			v.Red, v.Flaky = unfitNotes(v.Red, v.Flaky, u.id, u.ready.CannotVouch())
 		}
 	}
 	byName := func(s []view.TestNote) {

@@ -7,11 +7,14 @@
 // error and from nothing else.
 package cli
 
+//go:generate go test -run TestDocsCLI -update .
+
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -45,6 +48,18 @@ type common struct {
 	json                                                                  string
 	quiet, verbose, debug, noInput                                        bool
 	timeout                                                               time.Duration
+}
+
+// check refuses words that a common flag does not have.
+func (f *common) check() error {
+	for _, w := range []struct{ flag, value, words string }{
+		{"color", f.color, "auto always never"}, {"progress", f.progress, "auto plain json none"},
+	} {
+		if words := strings.Fields(w.words); !slices.Contains(words, w.value) {
+			return fault.New(fault.Usage, "usage", "--%s=%s: want %s", w.flag, w.value, strings.Join(words, ", ")).Hint("proveto help flags")
+		}
+	}
+	return nil
 }
 
 // command is one invocation: its world, its flags and its answer.
@@ -83,7 +98,7 @@ func Run(ctx context.Context, env Env, args []string) int {
 	if c.app != nil {
 		err = errors.Join(err, c.app.Close())
 	}
-	return c.finish(cmd, usage(err))
+	return c.finish(cmd, usage(cmd, err))
 }
 
 // newRoot builds the tree. Every command file adds one line here.
@@ -94,7 +109,7 @@ func newRoot(c *command) *cobra.Command {
 		Long: "Proveto (prove or veto) shows which behaviours of a checkout are guarded by a test:\n" +
 			"nothing is credited until the check that vouches for it has been seen to reject.",
 		Example:           "  proveto start\n  proveto why semver.Version.Compare\n  proveto start --base main --gate",
-		Args:              cobra.NoArgs,
+		Args:              onlySubcommands,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -128,14 +143,22 @@ func newRoot(c *command) *cobra.Command {
 		newDoctor(c), newGC(c), newConfig(c), newVersion(c), newCompletion(c),
 	)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagFault(cmd, err) })
-	root.SetHelpCommandGroupID("machine")
+	root.SetHelpCommand(newHelp())
+	root.SetUsageTemplate(usageTemplate)
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return c.flags.check() }
 	addHelpTopics(root)
+	root.InitDefaultHelpCmd()
 	return root
 }
 
 // open makes the application for the flags; the first thing a command does.
 func (c *command) open() (*app.App, error) {
+	log := slog.New(slog.DiscardHandler)
+	if c.flags.verbose {
+		log = slog.New(slog.NewTextHandler(c.env.Stderr, nil))
+	}
 	a, err := c.env.New(app.Settings{
+		Log: log,
 		Dir: c.flags.dir, ConfigFile: c.flags.config, State: c.flags.state, DatabaseURL: c.flags.database,
 		Principal: c.flags.as, ExpectHead: c.flags.expectHead, Getenv: c.env.Getenv, Environ: c.env.Environ,
 		Version: c.env.Version, Interactive: c.env.StderrTerminal && c.env.Getenv("CI") == "",
@@ -245,7 +268,7 @@ func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
 		out.Code, out.Exit, out.Message = string(f.Code), f.Kind.Exit(), f.Error()
 		out.Hints = append(out.Hints, f.Hints...)
 		for _, h := range f.Hints {
-			if strings.HasPrefix(h, "proveto ") || strings.HasPrefix(h, "go ") {
+			if commandOf(h) {
 				out.Next = append(out.Next, view.Next{Why: out.Message, Run: h})
 			}
 		}
@@ -257,13 +280,17 @@ func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
 		out.Next = []view.Next{}
 	}
 	if want := c.flags.json; want != "*" {
-		out.Data = selectFields(out.Data, want)
+		var unknown []view.Warning
+		out.Data, unknown = selectFields(out.Data, want)
+		if f == nil {
+			out.Warnings = append(out.Warnings, unknown...)
+		}
 	}
 	return out
 }
 
 // usage makes usage faults of what cobra refuses.
-func usage(err error) error {
+func usage(cmd *cobra.Command, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -276,20 +303,12 @@ func usage(err error) error {
 	switch {
 	case errors.As(err, &notExist), strings.HasPrefix(msg, "unknown command"), strings.HasPrefix(msg, "accepts "), strings.HasPrefix(msg, "requires "),
 		strings.HasPrefix(msg, "invalid argument"), strings.HasPrefix(msg, "required flag"):
-		first, rest, _ := strings.Cut(msg, "\n")
-		e := fault.New(fault.Usage, "usage", "%s", first)
-		for _, line := range strings.Split(rest, "\n") {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Did you mean") && !strings.HasPrefix(line, "Run '") {
-				e = e.Hint("proveto %s", line)
-			}
-		}
-		if len(e.Hints) == 0 {
-			e = e.Hint("proveto help")
-		}
-		return e
+		return fault.New(fault.Usage, "usage", "%s", firstLine(msg)).Hint("%s --help", cmd.CommandPath())
 	}
 	return err
 }
+
+func firstLine(s string) string { first, _, _ := strings.Cut(s, "\n"); return first }
 
 // flagFault names the nearest flag that exists.
 func flagFault(cmd *cobra.Command, err error) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"time"
@@ -119,7 +120,7 @@ func newReport(c *command) *cobra.Command {
 				if len(args) != 1 {
 					return fault.New(fault.Usage, "usage", "-o takes exactly one kind of report").Hint("proveto report html -o report.html")
 				}
-				return c.write(func(w io.Writer) error { return a.WriteReport(cmd.Context(), args[0], w) })
+				return c.writeReport(cmd.Context(), a, args[0])
 			}
 			r, subject, err := a.Report(cmd.Context(), o)
 			if err != nil {
@@ -133,6 +134,27 @@ func newReport(c *command) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.Dir, "report-dir", "", "write to `DIR` (default below the state directory)")
 	return cmd
+}
+
+// writeReport writes one report to the file of -o. The document of --json then
+// says so on stdout.
+func (c *command) writeReport(ctx context.Context, a *app.App, kind string) error {
+	toStdout := c.flags.output == "-"
+	if toStdout && c.jsonWanted() {
+		return fault.New(fault.Usage, "usage", "--json and -o - both want stdout").Hint("proveto report %s -o FILE --json", kind)
+	}
+	// Nothing is created before there is something to write.
+	var buf bytes.Buffer
+	if err := a.WriteReport(ctx, kind, &buf); err != nil {
+		c.flags.output = ""
+		return err
+	}
+	err := c.write(func(w io.Writer) error { _, err := w.Write(buf.Bytes()); return err })
+	if c.jsonWanted() {
+		c.answer = &answer{schema: "proveto/prove.report/v1", data: view.Reports{Artifacts: []view.Artifact{{Kind: kind, Path: c.flags.output, Bytes: int64(buf.Len())}}}}
+		c.flags.output = ""
+	}
+	return err
 }
 
 func newWaive(c *command) *cobra.Command {

@@ -29,6 +29,9 @@ func addHelpTopics(root *cobra.Command) {
 			"  PROVETO_DATABASE_URL  a PostgreSQL database instead of the embedded one\n" +
 			"  PROVETO_SECTION_KEY   every configuration key, as PROVETO_GATE_MIN_PROVEN\n" +
 			"  NO_COLOR, CLICOLOR_FORCE, TERM=dumb, CI\n\nNo variable switches a check off."},
+		{"codes", "Every code of an answer, and what it means", codesText()},
+		{"config", "The keys of proveto.yaml", configText()},
+		{"flags", "The flags that every command has", root.PersistentFlags().FlagUsages()},
 		{"isolation", "What keeps judged code in", "namespaces  own users, mounts, processes and network; read-only root, private /tmp, loopback only\n" +
 			"landlock    file system and TCP rules of the kernel; no loopback\n" +
 			"limits      resource limits only; the network is open\n\n" +

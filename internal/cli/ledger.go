@@ -15,7 +15,7 @@ func newLedger(c *command) *cobra.Command {
 		GroupID: "evidence",
 		Short:   "Read, verify, export and anchor the record of everything",
 		Long:    "The ledger is the append-only, hash-chained record of every run, certificate, measurement and waiver.",
-		Args:    cobra.NoArgs,
+		Args:    onlySubcommands,
 		Example: "  proveto ledger log\n  proveto ledger verify",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -73,7 +73,7 @@ func newConfig(c *command) *cobra.Command {
 		GroupID: "machine",
 		Short:   "Show and check the configuration",
 		Long:    "Flags win over PROVETO_SECTION_KEY variables, over proveto.yaml, over the user's config.yaml, over the defaults.",
-		Args:    cobra.NoArgs,
+		Args:    onlySubcommands,
 		Example: "  proveto config show\n  proveto config get gate.min_proven",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -2,8 +2,12 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/proveto/proveto/internal/view"
 )
 
 // nearest is the name within an edit distance of two (Levenshtein), or that
@@ -41,29 +45,31 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// selectFields keeps the named fields of a JSON object; "help" lists the names.
-func selectFields(data any, want string) any {
+// selectFields keeps the named fields of a JSON object; "help" lists the names. A
+// name that the object does not have is a warning with those that it has.
+func selectFields(data any, want string) (any, []view.Warning) {
 	raw, err := json.Marshal(data)
 	if err != nil {
-		return data // the renderer reports it
+		return data, nil // the renderer reports it
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
-		return data // not an object: nothing to select from
+		return data, nil // not an object: nothing to select from
 	}
+	names := slices.Sorted(maps.Keys(fields))
 	if want == "help" {
-		names := make([]string, 0, len(fields))
-		for n := range fields {
-			names = append(names, n)
-		}
-		slices.Sort(names)
-		return map[string][]string{"fields": names}
+		return map[string][]string{"fields": names}, nil
 	}
+	var warnings []view.Warning
 	out := map[string]json.RawMessage{}
 	for _, n := range strings.Split(want, ",") {
 		if v, ok := fields[n]; ok {
 			out[n] = v
+			continue
 		}
+		warnings = append(warnings, view.Warning{
+			Code: "unknown_field", Message: fmt.Sprintf("data has no field %q (empty fields are left out); it has %s", n, strings.Join(names, ", ")),
+		})
 	}
-	return out
+	return out, warnings
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/proveto/proveto/internal/app"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/render"
-	"github.com/proveto/proveto/internal/view"
 )
 
 const startLong = `Seal the checkout, run its tests on the original, sabotage one behaviour at a time, and
@@ -36,9 +35,10 @@ func newStart(c *command) *cobra.Command {
 				o.Dir = args[0]
 			}
 			var err error
-			if o.Budget, err = c.budget(budget, cmd.Flags().Changed("budget")); err != nil {
+			if o.Budget, err = parseBudget(budget); err != nil {
 				return err
 			}
+			o.NoBudget = cmd.Flags().Changed("budget") && o.Budget == 0
 			return c.runStart(cmd.Context(), o, "proveto/prove.start/v1")
 		},
 	}
@@ -62,16 +62,9 @@ func addReportFlags(cmd *cobra.Command, o *app.StartOptions) {
 	cmd.Flags().StringVar(&o.ReportDir, "report-dir", "", "write the reports to `DIR` (default below the state directory)")
 }
 
-// budget reads --budget: by default a minute for a person who waits, none for a
-// machine.
-func (c *command) budget(s string, given bool) (time.Duration, error) {
-	if !given {
-		if c.env.StderrTerminal && c.env.Getenv("CI") == "" {
-			return time.Minute, nil
-		}
-		return 0, nil
-	}
-	if s == "0" {
+// parseBudget reads --budget; 0 is none.
+func parseBudget(s string) (time.Duration, error) {
+	if s == "" || s == "0" {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(s)
@@ -86,9 +79,6 @@ func (c *command) runStart(ctx context.Context, o app.StartOptions, schema strin
 	if err != nil {
 		return err
 	}
-	if o.Strength > 0 {
-		o.Score = true
-	}
 	o.ChangedOnly = o.Base != ""
 	ctx, stop := c.bounded(ctx)
 	defer stop()
@@ -101,29 +91,14 @@ func (c *command) runStart(ctx context.Context, o app.StartOptions, schema strin
 	}
 	if v != nil {
 		c.answer.data = v
-		c.answer.next = startNext(v)
+		c.answer.next = v.NextSteps()
 		c.answer.text = func(w io.Writer, s render.Style) error { return render.Start(w, *v, s) }
 	}
 	return err
 }
 
-// startNext are the commands that get on after a start.
-func startNext(v *view.Start) []view.Next {
-	var out []view.Next
-	if len(v.Gaps) > 0 {
-		g := v.Gaps[0]
-		for _, cmd := range g.Commands {
-			out = append(out, view.Next{Why: g.Name + ": " + g.Why, Run: cmd})
-		}
-	}
-	if v.Counts.Total > v.Counts.Proven {
-		out = append(out, view.Next{Why: "every behaviour that is not proven, worst first", Run: "proveto gaps"})
-	}
-	return out
-}
-
 func newProve(c *command) *cobra.Command {
-	o := app.StartOptions{Limit: -1, Again: true}
+	o := app.StartOptions{Limit: -1, Again: true, NoBudget: true}
 	var diff string
 	cmd := &cobra.Command{
 		Use:     "prove [TARGET...]",

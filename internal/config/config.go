@@ -48,7 +48,6 @@ type Prove struct {
 	Operators        []string      // empty: all
 	MinStrength      float64
 	TestEnv          map[string]string
-	Setup            []string
 }
 
 // Gate is the bar over the changed scope.
@@ -61,12 +60,11 @@ type Gate struct {
 
 // Isolation are the walls around tests.
 type Isolation struct {
-	Min       string // limits, landlock, namespaces
-	Network   string // none, host
-	MemBytes  int64
-	PIDs      int
-	DiskBytes int64
-	Wall      time.Duration
+	Min      string // limits, landlock, namespaces
+	Network  string // none, host
+	MemBytes int64
+	PIDs     int
+	Wall     time.Duration
 }
 
 // Reports are the files that a start writes.
@@ -77,9 +75,7 @@ type Reports struct {
 
 // Store are settings of this machine.
 type Store struct {
-	DatabaseURL     Secret
-	CacheQuotaBytes int64
-	KeepBlobs       time.Duration
+	DatabaseURL Secret
 }
 
 // Secret is a text that never prints itself.
@@ -255,8 +251,6 @@ func (c *Config) set(k Key, v value) {
 		c.Prove.MinStrength = v.fraction
 	case "prove.test_env":
 		c.Prove.TestEnv = v.dict
-	case "prove.setup":
-		c.Prove.Setup = v.list
 	case "gate.min_proven":
 		c.Gate.MinProven = v.fraction
 	case "gate.max_refuted":
@@ -273,8 +267,6 @@ func (c *Config) set(k Key, v value) {
 		c.Isolation.MemBytes = v.integer
 	case "isolation.pids":
 		c.Isolation.PIDs = int(v.integer)
-	case "isolation.disk":
-		c.Isolation.DiskBytes = v.integer
 	case "isolation.wall":
 		c.Isolation.Wall = v.span
 	case "reports.formats":
@@ -283,10 +275,6 @@ func (c *Config) set(k Key, v value) {
 		c.Reports.Dir = v.str
 	case "store.database_url":
 		c.Store.DatabaseURL = Secret(v.str)
-	case "store.cache_quota":
-		c.Store.CacheQuotaBytes = v.integer
-	case "store.keep_blobs":
-		c.Store.KeepBlobs = v.span
 	default:
 		panic("config: no field for " + k.Name)
 	}

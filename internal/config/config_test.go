@@ -45,9 +45,9 @@ func TestDefaultsNeedNoFile(t *testing.T) {
 	want := &Config{
 		Prove:     Prove{Limit: -1},
 		Gate:      Gate{0.8, 0, 0.2, "fail"},
-		Isolation: Isolation{"limits", "none", 4 << 30, 512, 4 << 30, 10 * time.Minute},
+		Isolation: Isolation{"limits", "none", 8 << 30, 512, 5 * time.Minute},
 		Reports:   Reports{Formats: []string{"html", "json", "mutation"}},
-		Store:     Store{"", 10 << 30, 720 * time.Hour},
+		Store:     Store{},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
@@ -59,7 +59,7 @@ func TestDefaultsNeedNoFile(t *testing.T) {
 
 func TestTheStrongestLayerWinsAndIsNamed(t *testing.T) {
 	t.Parallel()
-	user, err := ParseUser("/home/ada/config.yaml", []byte("prove:\n  budget: 1m\n  limit: 1\n  min_strength: 0.1\nstore: {cache_quota: 1GiB}\n"))
+	user, err := ParseUser("/home/ada/config.yaml", []byte("prove:\n  budget: 1m\n  limit: 1\n  min_strength: 0.1\nstore: {database_url: x}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestTheStrongestLayerWinsAndIsNamed(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"prove.budget": "/home/ada/config.yaml:2:11", "prove.exclude": "proveto.yaml:4:3", "prove.limit": "$PROVETO_PROVE_LIMIT",
-		"prove.min_strength": "--min-strength", "gate.min_proven": "default", "store.cache_quota": "/home/ada/config.yaml:5:22",
+		"prove.min_strength": "--min-strength", "gate.min_proven": "default", "store.database_url": "$PROVETO_DATABASE_URL",
 	} {
 		if got := c.Origin(key).String(); got != want {
 			t.Errorf("origin of %s = %s, want %s", key, got, want)
@@ -108,7 +108,7 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		{"list for a word", "prove:\n  budget: [1m]\n", "proveto.yaml:2:3: prove.budget is a list, want a duration such as 90s or 10m, at least 1s", ""},
 		{"word for a list", "prove:\n  include: a\n", "proveto.yaml:2:12: prove.include is the single value a, want a list of strings", ""},
 		{"wrong entry", "prove:\n  operators: [result, bondary]\n", `proveto.yaml:2:23: prove.operators is "bondary", want a list of: result, condition, boundary, arithmetic, statement, constant`, "did you mean boundary?"},
-		{"nested entry", "prove:\n  setup:\n    - [a]\n", "proveto.yaml:3:7: an entry of prove.setup is a list, want a string", ""},
+		{"nested entry", "prove:\n  include:\n    - [a]\n", "proveto.yaml:3:7: an entry of prove.include is a list, want a string", ""},
 		{"list for a section", "prove:\n  - a\n", "proveto.yaml:2:3: prove is a list, want names with values below it", ""},
 		{"not a mapping", "hello\n", "proveto.yaml:1:1: the file is a string, want names with values below it", ""},
 		{"alias", "prove:\n  budget: &b 1m\ngate: {}\n", "proveto.yaml:2:11: prove.budget is an anchor or alias, which is not read here, want a duration such as 90s or 10m, at least 1s", ""},
@@ -243,7 +243,7 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 	}
 	for _, file := range []string{
 		Example, "", "prove:\n", "prove: {limit: 0}\n", "isolation: {mem: 33554432}\n", "prove: {limit: -1}\n", "prov: {}\n", "gate: {min_proven: 2}\n",
-		"gate: {on_unmeasured: x}\n", "prove: {budget: 60}\n", "prove: {operators: [x]}\n", "isolation: {pids: 0}\n", "isolation: {mem: 5}\n", "prove: {setup: [[a]]}\n",
+		"gate: {on_unmeasured: x}\n", "prove: {budget: 60}\n", "prove: {operators: [x]}\n", "isolation: {pids: 0}\n", "isolation: {mem: 5}\n", "prove: {include: [[a]]}\n",
 	} {
 		var v any
 		if err := yaml.Unmarshal([]byte(file), &v); err != nil {

@@ -52,14 +52,13 @@ func (k Key) Variable() string {
 var operatorNames = []string{"result", "condition", "boundary", "arithmetic", "statement", "constant"}
 
 var keys = []Key{
-	{Name: "prove.include", Kind: Strings, Doc: "Path patterns of the code that is measured. Empty: everything."},
+	{Name: "prove.include", Kind: Strings, Doc: "Path patterns of the code that is measured, as internal/** or *.go. Empty: everything."},
 	{Name: "prove.exclude", Kind: Strings, Doc: "Path patterns of code that is never a target. It is listed as excluded, with this reason."},
 	{Name: "prove.budget", Kind: Span, Min: 1, Doc: "How long a start may take. Without it: 60s on a terminal, no limit elsewhere."},
 	{Name: "prove.limit", Kind: Integer, Doc: "The most targets that one start attempts. Without it all are; 0 attempts none."},
 	{Name: "prove.operators", Kind: Strings, Values: operatorNames, Doc: "The kinds of probes. Empty: all of them."},
 	{Name: "prove.min_strength", Kind: Fraction, Default: "0", Doc: "The share of mutants that must be killed for a behaviour to pass. Above 0 every probe is tried."},
 	{Name: "prove.test_env", Kind: Map, Doc: "Variables that tests get beside the allow-list. Values are not secrets: they are recorded."},
-	{Name: "prove.setup", Kind: Strings, Doc: "Commands that make a checkout ready, in order. They run in the sandbox."},
 
 	{Name: "gate.min_proven", Kind: Fraction, Default: "0.8", Tighten: "up", Doc: "The least share of the changed behaviours that must be proven."},
 	{Name: "gate.max_refuted", Kind: Integer, Default: "0", Tighten: "down", Doc: "The most changed behaviours that may be refuted."},
@@ -68,17 +67,14 @@ var keys = []Key{
 
 	{Name: "isolation.min", Kind: Text, Values: []string{"limits", "landlock", "namespaces"}, Default: "limits", Tighten: "later", Doc: "The weakest isolation under which tests may run. Below it nothing is measured."},
 	{Name: "isolation.network", Kind: Text, Values: []string{"none", "host"}, Default: "none", Doc: "What tests may reach: none is a private loopback interface only, host is everything."},
-	{Name: "isolation.mem", Kind: Size, Min: 16 << 20, Default: "4GiB", Doc: "The most memory of one test process tree."},
+	{Name: "isolation.mem", Kind: Size, Min: 16 << 20, Default: "8GiB", Doc: "The most memory of one test process tree."},
 	{Name: "isolation.pids", Kind: Integer, Min: 1, Max: 1 << 20, Default: "512", Doc: "The most processes of one test process tree."},
-	{Name: "isolation.disk", Kind: Size, Min: 1 << 20, Default: "4GiB", Doc: "The most that one test process may write."},
-	{Name: "isolation.wall", Kind: Span, Min: 1, Default: "10m", Doc: "The longest that one test process may run."},
+	{Name: "isolation.wall", Kind: Span, Min: 1, Default: "5m", Doc: "The longest that one run of a suite may take."},
 
 	{Name: "reports.formats", Kind: Strings, Values: []string{"html", "md", "json", "mutation"}, Default: "[html, json, mutation]", Doc: "The reports that a start writes."},
-	{Name: "reports.dir", Kind: Text, Doc: "Where reports go. Without it: reports/ in the state directory."},
+	{Name: "reports.dir", Kind: Text, Doc: "Where reports go, relative to the root of the repository. Without it: reports/ in the state directory."},
 
 	{Name: "store.database_url", Kind: Text, User: true, Alias: "PROVETO_DATABASE_URL", Doc: "A PostgreSQL database for a team. Without it: one file in the state directory."},
-	{Name: "store.cache_quota", Kind: Size, Min: 64 << 20, Default: "10GiB", User: true, Doc: "The most that the cache may hold before the oldest is removed."},
-	{Name: "store.keep_blobs", Kind: Span, Min: 60, Default: "720h", User: true, Doc: "How long blobs that nothing cites are kept."},
 }
 
 // Keys lists every key in the order of the reference.
@@ -116,4 +112,13 @@ func parseSize(s string) (int64, bool) {
 func parseSpan(s string) (time.Duration, bool) {
 	d, err := time.ParseDuration(s)
 	return d, err == nil && d >= 0
+}
+
+// Nearest is the name of the key that is most like name; empty when none is.
+func Nearest(name string) string {
+	names := make([]string, 0, len(keys))
+	for _, k := range keys {
+		names = append(names, k.Name)
+	}
+	return nearest(name, names)
 }

@@ -146,8 +146,6 @@ const Example = `prove:
   operators: [result, condition, boundary]
   test_env:
     TZ: UTC
-  setup:
-    - go mod download
 gate:
   min_proven: 0.9
   on_unmeasured: note

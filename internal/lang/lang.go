@@ -35,6 +35,31 @@ type Driver interface {
 	Build(ctx context.Context, w Workspace, s *Scan, unit string) (Suite, error)
 }
 
+// Explainer is a driver that can tell from the output of failing tests what they
+// lack around them: a database, a tool, a permission. The error has a Category
+// as its code; ok is false when the output shows nothing of the kind.
+type Explainer interface {
+	Explain(output []byte) (err *fault.Error, ok bool)
+}
+
+// Bound applies the limits of the workspace to those that a run asks for.
+func (w Workspace) Bound(p evidence.Purpose, l evidence.Limits) evidence.Limits {
+	if w.Limits.Wall > 0 && (p == evidence.PurposeBaseline || l.Wall > w.Limits.Wall) {
+		l.Wall = w.Limits.Wall
+		l.CPU = min(l.CPU, 2*l.Wall)
+		if p == evidence.PurposeBaseline {
+			l.CPU = 2 * l.Wall
+		}
+	}
+	if w.Limits.MemoryBytes > 0 {
+		l.MemoryBytes = w.Limits.MemoryBytes
+	}
+	if w.Limits.Processes > 0 {
+		l.Processes = w.Limits.Processes
+	}
+	return l
+}
+
 // Workspace is where a driver works: a sealed checkout and the walls around it.
 type Workspace struct {
 	Root    string        // absolute path of the checkout; never written to
@@ -46,6 +71,9 @@ type Workspace struct {
 	Max     evidence.Level
 	Network sandbox.Network
 	Env     []string // allow-listed environment for the project's tests, as KEY=VALUE
+	// Limits are the most that one run of a suite may take; a zero field sets
+	// nothing. A baseline may take all of it, other runs what they ask for.
+	Limits evidence.Limits
 	// Record receives every run that is evidence, with its output, before the
 	// driver uses what it shows.
 	Record func(evidence.Run, sandbox.Output) error

@@ -41,7 +41,7 @@ func (l *Ledger) Resolve(ctx context.Context, id string) (Ref, error) {
 	isHex = len(hex) >= minID && len(hex) <= 64 && strings.Trim(hex, "0123456789abcdef") == ""
 	isULID := len(id) >= minID && len(id) <= ulid.EncodedSize && strings.Trim(id, ulid.Encoding) == ""
 	if !isHex && !isULID {
-		return Ref{}, fault.New(fault.Usage, CodeBadID, "%.80q is not an id: want a digest, its first six characters or more, or the last six or more of a ULID", id)
+		return Ref{}, fault.New(fault.Usage, CodeBadID, "%.80q is not an id: want a digest, its first six characters or more, or the last six or more of a ULID", id).Hint("proveto ledger log")
 	}
 	var refs []Ref
 	err := l.db.Read(ctx, func(tx *store.Tx) error {

@@ -37,6 +37,8 @@ type Options struct {
 	Tests []string
 	// Probe restricts the probes to those it accepts; nil: all.
 	Probe func(lang.Probe) bool
+	// Kinds restricts the kinds of probes; empty: all.
+	Kinds []evidence.ProbeKind
 	// Waived tells which probes a person signed away, with the reason.
 	Waived func(evidence.Digest) (string, bool)
 	// First names a probe (by operator and summary) and a test to try before the
@@ -63,7 +65,11 @@ func (u *Unit) Attempt(ctx context.Context, symbol string, o Options) (Outcome, 
 	if len(tests) == 0 {
 		return a.outcome(string(evidence.NoCoverage), "no test reaches it")
 	}
-	probes := u.Suite.Probes(symbol, u.Baselines[:], o.Score || o.Probe != nil)
+	wide := o.Score || o.Probe != nil || (len(o.Kinds) > 0 && !slices.Contains(o.Kinds, evidence.ProbeResult))
+	probes := u.Suite.Probes(symbol, u.Baselines[:], wide)
+	if len(o.Kinds) > 0 {
+		probes = slices.DeleteFunc(slices.Clone(probes), func(p lang.Probe) bool { return !slices.Contains(o.Kinds, p.Kind) })
+	}
 	if o.Probe != nil {
 		probes = slices.DeleteFunc(slices.Clone(probes), func(p lang.Probe) bool { return !o.Probe(p) })
 	}

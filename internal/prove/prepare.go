@@ -36,6 +36,15 @@ type TestState struct {
 	Line   int
 }
 
+// Unfit is the cause of an error that says that no test of a unit can vouch.
+type Unfit struct{ Tests []TestState }
+
+// Error names the first test and what is wrong with it.
+func (u *Unfit) Error() string {
+	s := u.Tests[0]
+	return strings.TrimSpace(s.Test + " (" + strings.ReplaceAll(string(s.Code), "_", " ") + ") " + s.Detail)
+}
+
 // Unit is a suite that was seen green on the original, with a runner that was
 // seen to report red. It is safe for use by several goroutines.
 type Unit struct {
@@ -114,7 +123,7 @@ func (u *Unit) firstBaseline(ctx context.Context) (evidence.Run, []string, error
 			Detail: "it ended the test process (" + exitText(rec.Exit) + ")",
 		})
 		if chosen = u.without(); len(chosen) == 0 {
-			return evidence.Run{}, nil, fault.New(fault.Unmeasured, evidence.CodeBaselineRed, "every test of %s ends the test process", u.ID)
+			return evidence.Run{}, nil, fault.Wrap(&Unfit{u.Unfit}, fault.Unmeasured, evidence.CodeBaselineRed, "every test of %s ends the test process", u.ID)
 		}
 	}
 }
@@ -163,7 +172,7 @@ func ended(r evidence.Run, what string) error {
 	case rec.Exit.Stopped == evidence.StopCancelled:
 		return fault.New(fault.Interrupted, "interrupted", "%s was stopped", what)
 	case rec.Exit.Stopped == evidence.StopCPU || rec.Exit.Stopped == evidence.StopWall:
-		return fault.New(fault.Unmeasured, lang.TimedOut, "%s did not end within %s", what, rec.Limits.Wall)
+		return fault.New(fault.Unmeasured, lang.TimedOut, "%s did not end within %s", what, rec.Limits.Wall).Hint("proveto config get isolation.wall")
 	case rec.Exit.Stopped != "":
 		return fault.New(fault.Unmeasured, lang.Configuration, "%s hit our %s", what, strings.ReplaceAll(string(rec.Exit.Stopped), "_", " "))
 	case rec.Report == evidence.ReportTampered:
@@ -330,7 +339,7 @@ func (u *Unit) whyDiffers(ctx context.Context, test string) (fault.Code, error) 
 func (u *Unit) nothingVouches() error {
 	if len(u.Unfit) > 0 {
 		s := u.Unfit[0]
-		return fault.New(fault.Unmeasured, s.Code, "no test of %s can vouch: %s %s", u.ID, s.Test, s.Code)
+		return fault.Wrap(&Unfit{u.Unfit}, fault.Unmeasured, s.Code, "no test of %s can vouch", u.ID)
 	}
 	if len(u.Skipped) > 0 {
 		return fault.New(fault.Unmeasured, evidence.CodeNoTestsRan, "every test of %s is skipped", u.ID)

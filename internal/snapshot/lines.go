@@ -37,7 +37,7 @@ func (s *Store) ChangedLines(ctx context.Context, repo Repo, base, tree evidence
 			out[c.Path] = []Lines{{1, 1 << 30}}
 			continue
 		}
-		raw, err := v.read(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--unified=0", c.OldBlob, c.NewBlob)
+		raw, err := v.read(ctx, "diff", "--text", "--no-color", "--no-ext-diff", "--no-textconv", "--unified=0", c.OldBlob, c.NewBlob)
 		if err != nil {
 			return nil, v.missing(err, "compare %s in trees %s and %s", c.Path, base, tree)
 		}

@@ -52,14 +52,14 @@ func (s *Store) Locate(ctx context.Context, dir string) (Repo, error) {
 		abs, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {
-		return Repo{}, fault.Wrap(err, fault.Usage, CodeUnreadable, "%s cannot be opened", dir)
+		return Repo{}, fault.Wrap(err, fault.Usage, CodeUnreadable, "%s cannot be opened", dir).Hint("proveto -C DIR")
 	}
 	st, err := os.Stat(abs)
 	if err != nil {
-		return Repo{}, fault.Wrap(err, fault.Usage, CodeUnreadable, "%s cannot be opened", dir)
+		return Repo{}, fault.Wrap(err, fault.Usage, CodeUnreadable, "%s cannot be opened", dir).Hint("proveto -C DIR")
 	}
 	if !st.IsDir() {
-		return Repo{}, fault.New(fault.Usage, CodeUnreadable, "%s is not a directory", dir)
+		return Repo{}, fault.New(fault.Usage, CodeUnreadable, "%s is not a directory", dir).Hint("proveto -C DIR")
 	}
 	var notes []string
 	for at := abs; ; at = filepath.Dir(at) {

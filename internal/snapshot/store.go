@@ -75,7 +75,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			return nil, fmt.Errorf("absolute path of %s: %w", d.base, err)
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fault.Wrap(err, fault.Internal, "io", "make the snapshot directory %s", dir).Hint("proveto doctor")
+			return nil, fault.Wrap(err, fault.Internal, "io", "make the snapshot directory %s", dir).Hint("proveto --state DIR")
 		}
 		if *d.to, err = filepath.EvalSymlinks(dir); err != nil {
 			return nil, fmt.Errorf("resolve the snapshot directory: %w", err)

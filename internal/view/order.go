@@ -188,7 +188,11 @@ func (s *Start) NextSteps() []Next {
 			break
 		}
 	}
-	if len(out) == 0 {
+	switch {
+	case len(out) > 0:
+	case s.Counts.Proven == 0 && s.Counts.NotMeasured > 0:
+		out = append(out, Next{"see what stopped proof", "proveto doctor --proof"})
+	default:
 		out = append(out, Next{"keep changes proven", "proveto prove --diff"})
 	}
 	return out

@@ -34,7 +34,7 @@ var buildSigns = []sign{
 	words(`updates to go\.mod needed`, lang.Configuration, "go mod tidy"),
 	words(`errors parsing go\.(mod|work)`, lang.Configuration, ""),
 	words(`overlay contains a replacement`, lang.UnsupportedRunner, ""),
-	words(`checksum mismatch`, lang.Configuration, "go clean -modcache && go mod download"),
+	words(`checksum mismatch`, lang.Configuration, "go mod verify"),
 	words(`missing go\.sum entry`, lang.DependencyMissing, "go mod download"),
 	words(`module lookup disabled by GOPROXY=off`, lang.DependencyMissing, "go mod download"),
 	words(`no required module provides package|cannot find module providing package|is not in std`, lang.DependencyMissing, "go mod tidy"),
@@ -42,14 +42,14 @@ var buildSigns = []sign{
 	// whatever stops it first, a proxy that is off or a module cache that is read-only.
 	words(`go: downloading \S+`, lang.DependencyMissing, "go mod download"),
 	words(`replacement directory \S+ does not exist`, lang.DependencyMissing, ""),
-	words(`no space left on device`, lang.Configuration, "go clean -cache"),
+	words(`no space left on device`, lang.Configuration, "proveto gc"),
 	words(`[Pp]ermission denied`, lang.Permission, ""),
 	words(`no test files`, lang.NoTests, ""),
 }
 
 // testSigns are words of failing tests that lack something around them.
 var testSigns = []sign{
-	words(`connect: connection refused|connection refused|no such host|network is unreachable|i/o timeout|server misbehaving`, lang.DatabaseOrNetwork, "proveto prove --network host"),
+	words(`connect: connection refused|connection refused|no such host|network is unreachable|i/o timeout|server misbehaving`, lang.DatabaseOrNetwork, "PROVETO_ISOLATION_NETWORK=host proveto start"),
 	words(`dial (tcp|udp|unix) .*: connect: no such file or directory`, lang.DatabaseOrNetwork, ""),
 	words(`exec: "[^"]+": executable file not found in \$PATH`, lang.ToolMissing, ""),
 	words(`[Pp]ermission denied|operation not permitted|read-only file system`, lang.Permission, ""),

@@ -49,7 +49,10 @@ type Driver struct {
 	modules map[string]*module
 }
 
-var _ lang.Driver = (*Driver)(nil)
+var (
+	_ lang.Driver    = (*Driver)(nil)
+	_ lang.Explainer = (*Driver)(nil)
+)
 
 // New makes a driver. It keeps in memory what it loaded of each sealed module.
 func New() *Driver {
@@ -60,6 +63,9 @@ func New() *Driver {
 
 // Language implements [lang.Driver].
 func (d *Driver) Language() string { return Language }
+
+// Explain implements [lang.Explainer].
+func (d *Driver) Explain(output []byte) (*fault.Error, bool) { return Explain(output) }
 
 // Scan implements [lang.Driver].
 func (d *Driver) Scan(ctx context.Context, w lang.Workspace, p lang.Project) (*lang.Scan, error) {

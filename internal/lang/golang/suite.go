@@ -66,7 +66,7 @@ func (s *suite) Run(ctx context.Context, r lang.Request) (evidence.Run, error) {
 	cmd := sandbox.Command{
 		Purpose: r.Purpose, Snapshot: s.w.Tree, Root: s.w.Root, Dir: slashDir(s.unit.Dir),
 		Argv: append([]string{s.bin.Path}, arguments(r)...), Env: s.environ(r),
-		Artifact: s.bin.Artifact, Tests: r.Tests, Planted: r.Plant, Limits: r.Limits, Report: report,
+		Artifact: s.bin.Artifact, Tests: r.Tests, Planted: r.Plant, Limits: s.w.Bound(r.Purpose, r.Limits), Report: report,
 	}
 	if s.plain != nil {
 		cmd.Probe = s.plain.Digest()

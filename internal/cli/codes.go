@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/proveto/proveto/internal/config"
+)
+
+// codes are the fine-grained words of answers, with their meaning. A test
+// compares the table with what the packages return.
+var codes = map[string]string{
+	"ok":                    "it is done, and what was asked holds",
+	"ambiguous_id":          "several things begin or end so; the hints list them",
+	"anchor_missing":        "the repository has no anchor of this ledger",
+	"anchor_moved":          "somebody else wrote the anchor first",
+	"bad_command":           "a command for the sandbox makes no sense",
+	"bad_id":                "not an id, or the id of another kind of thing",
+	"bad_path":              "a tree holds a name that cannot be checked out safely",
+	"bad_reply":             "a helper of a language driver answered nonsense",
+	"bad_request":           "a helper of a language driver was asked nonsense",
+	"bad_utf8":              "a text holds bytes that are no UTF-8",
+	"base_unresolved":       "a revision names no commit",
+	"baseline_failed":       "tests fail on the original",
+	"baseline_red":          "the suite is red, so that nothing could be measured",
+	"blob_bad":              "stored bytes do not have the digest they are filed under",
+	"build_failed":          "the package or its tests do not build",
+	"busy":                  "another process writes the database; nothing was recorded",
+	"cancelled":             "stopped before the command began",
+	"certificate_bad":       "the stored runs derive something else",
+	"checkout_not_clean":    "a checkout of ours was changed",
+	"checkpoint_bad":        "a checkpoint is not about these entries, or not by this engine",
+	"codegraph_malformed":   "what a driver reported does not fit together",
+	"config_invalid":        "the configuration has an unknown key or a wrong value",
+	"configuration":         "the project cannot be run as it is configured",
+	"conflict":              "somebody else was first",
+	"database_or_network":   "tests need a database or the network",
+	"dependency_missing":    "a module or a library is missing",
+	"digest_mismatch":       "received bytes do not have the digest they were announced with",
+	"engine_unknown":        "the ledger was founded with another engine key",
+	"environment_sensitive": "tests give another answer in another environment",
+	"evidence_missing":      "a blob or a run that is cited is not there",
+	"fast_lane_disagreed":   "a plainly mutated build gave another answer",
+	"flaky":                 "tests did not give the same answer twice",
+	"gate_failed":           "the changed scope is not guarded as the gate asks",
+	"internal":              "a fault of ours",
+	"interrupted":           "stopped by you, or by --timeout; resumable",
+	"io":                    "a file or a directory cannot be read or written",
+	"isolation_too_low":     "the machine reaches less isolation than required",
+	"key_bad":               "a key file cannot be used",
+	"key_open":              "a key file can be read by others",
+	"killed_by_error":       "tests noticed only by crashing",
+	"ledger_broken":         "an entry, a hash or the storage of the ledger is damaged",
+	"needs_setup":           "the project cannot be run here; the message has the category and the command that helps",
+	"no_project":            "nothing that a driver can read was found",
+	"no_repository":         "the directory is not a git repository",
+	"no_space":              "the disk is full; nothing was recorded",
+	"no_such_file":          "a tree has no file of that name",
+	"no_tests":              "no test reaches any behaviour",
+	"no_tests_ran":          "every test is skipped",
+	"not_authenticated":     "there is no key of that principal here",
+	"not_found":             "the named thing does not exist",
+	"not_started":           "a command could not be executed",
+	"not_the_same":          "the tree has no such project",
+	"object_missing":        "a tree or a blob is gone from the object store",
+	"order_dependent":       "tests pass only after other tests",
+	"path_collision":        "two names that some file systems cannot tell apart",
+	"permission":            "permission denied",
+	"projection_differs":    "what follows from the ledger differs from what is stored; proveto rebuild repairs it",
+	"report_incomplete":     "tests ended the test process before the end",
+	"report_tampered":       "somebody else wrote on the results descriptor",
+	"rerun_differs":         "the rerun did not agree; the certificate lost its credit",
+	"rolled_back":           "entries that somebody outside has seen are gone",
+	"runner_blind":          "a planted failing assertion came out green",
+	"sandbox_broken":        "the supervisor of the sandbox died",
+	"sandbox_closed":        "the sandbox was used after its end",
+	"signature_bad":         "a signature does not verify",
+	"source_unreadable":     "a file or a repository cannot be read",
+	"source_unusable":       "source could not be instrumented",
+	"state_newer":           "the state was written by a newer version",
+	"strength_too_low":      "a behaviour's share of killed probes is below the bar",
+	"superseded":            "another worker has the job now",
+	"survived":              "tests stayed green on the broken copy",
+	"switch_sensitive":      "tests fail whenever a probe is switched on",
+	"timeout":               "a time limit of ours was reached",
+	"too_large":             "more than is accepted",
+	"tool_missing":          "a tool is missing or too old",
+	"tree_missing":          "the tree that a certificate is about is not in this repository",
+	"unknown_repository":    "the repository has no store here",
+	"unmeasured":            "too much of the changed scope could not be measured",
+	"unsupported_runner":    "the test runner is not supported",
+	"usage":                 "flags or arguments are wrong; nothing happened",
+}
+
+func codesText() string {
+	var b strings.Builder
+	for _, c := range slices.Sorted(maps.Keys(codes)) {
+		fmt.Fprintf(&b, "  %-22s %s\n", c, codes[c])
+	}
+	return b.String()
+}
+
+func configText() string {
+	var b strings.Builder
+	b.WriteString("Strongest first: flag, PROVETO_SECTION_KEY, proveto.yaml, the user's config.yaml, default.\n" +
+		"Judging a change, the gate and isolation.min are read from the base.\n\n")
+	for _, k := range config.Keys() {
+		fmt.Fprintf(&b, "  %-22s %s\n", k.Name, k.Doc)
+	}
+	return b.String()
+}
