@@ -167,6 +167,18 @@ func (p place) less(q place) bool {
 	return p.Operator < q.Operator
 }
 
+// minus is the place under the other name of a minus that becomes a plus; a
+// place of its own for other operators.
+func (p place) minus() place {
+	switch p.Operator {
+	case "ARITHMETIC_BASE":
+		p.Operator = "INVERT_NEGATIVES"
+	case "INVERT_NEGATIVES":
+		p.Operator = "ARITHMETIC_BASE"
+	}
+	return p
+}
+
 func (p place) String() string { return fmt.Sprintf("%s:%d:%d %s", p.File, p.Line, p.Col, p.Operator) }
 
 func write(name string, vs []verdict) error {
@@ -213,17 +225,21 @@ func noticed(status string) (yes, comparable bool) {
 }
 
 func agreement(w io.Writer, symbols []symbol, peer []verdict) {
-	mine := map[place]verdict{}
+	mine, unmet := map[place]verdict{}, map[place]bool{}
 	for _, v := range ours(symbols) {
-		mine[v.place] = v
+		mine[v.place], unmet[v.place] = v, true
 	}
 	var common, agreed, open, missing int
 	for _, p := range peer {
 		v, ok := mine[p.place]
 		if !ok {
+			// gremlins makes a minus a plus under two names, we under one.
+			v, ok = mine[p.minus()]
+		}
+		if !ok {
 			v = verdict{p.place, unreached(symbols, p.place)}
 		}
-		delete(mine, p.place)
+		delete(unmet, v.place)
 		if v.Status == "" {
 			missing++
 			fmt.Fprintf(w, "only the peer: %s: %s\n", p.place, p.Status)
@@ -244,7 +260,7 @@ func agreement(w io.Writer, symbols []symbol, peer []verdict) {
 		common++
 	}
 	fmt.Fprintf(w, "peer's mutants %d: common %d, agreed %d (%s), not comparable %d, only the peer %d; only we %d\n",
-		len(peer), common, agreed, share(agreed, common), open, missing, len(mine))
+		len(peer), common, agreed, share(agreed, common), open, missing, len(unmet))
 }
 
 // unreached is no_coverage when the place lies in a symbol that no test reaches.

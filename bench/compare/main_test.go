@@ -21,6 +21,7 @@ const answer = `{"data":{"symbols":[
 
 const peers = `{"file":"a.go","line":2,"col":4,"operator":"ARITHMETIC_BASE","status":"killed"}
 {"file":"a.go","line":3,"col":4,"operator":"ARITHMETIC_BASE","status":"killed"}
+{"file":"a.go","line":3,"col":4,"operator":"INVERT_NEGATIVES","status":"survived"}
 {"file":"a.go","line":4,"col":4,"operator":"INVERT_LOGICAL","status":"survived"}
 {"file":"a.go","line":11,"col":4,"operator":"INVERT_LOGICAL","status":"no_coverage"}
 {"file":"a.go","line":21,"col":4,"operator":"INVERT_LOGICAL","status":"killed"}
@@ -52,7 +53,7 @@ func TestEveryDisagreementIsALine(t *testing.T) {
 	want := `differs: a.go:3:4 ARITHMETIC_BASE: peer killed, we survived
 not comparable: a.go:4:4 INVERT_LOGICAL: peer survived, we flaky
 only the peer: a.go:21:4 INVERT_LOGICAL: killed
-peer's mutants 5: common 3, agreed 2 (66.7 %), not comparable 1, only the peer 1; only we 1
+peer's mutants 6: common 4, agreed 3 (75.0 %), not comparable 1, only the peer 1; only we 1
 beyond: a.go:1 m.A: the ground truth says survived; we: TestA fails
 missed: a.go:20 m.C: refuted survived; TestC notices one
 ground truth 3 symbols, 1 killed by assertion; of these proven 0 (0.0 %); proven beyond it 1

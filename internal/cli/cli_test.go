@@ -71,7 +71,7 @@ func TestUsageFaults(t *testing.T) {
 		{"start --budgt 3s", "proveto: proveto start has no flag --budgt\nhint: did you mean --budget?\nhint: proveto start --help\n"},
 		{"start --limit x", "proveto: proveto start: invalid argument \"x\" for \"-n, --limit\" flag: strconv.ParseInt: parsing \"x\": invalid syntax\nhint: proveto start --help\n"},
 		{"statsu", "proveto: proveto has no command \"statsu\"\nhint: proveto status\nhint: proveto --help\n"},
-		{"ledger shwo", "proveto: proveto ledger has no command \"shwo\"\nhint: proveto ledger show\nhint: proveto ledger --help\n"},
+		{"ledger shwo", "proveto: proveto ledger has no command \"shwo\"\nhint: proveto ledger show --help\nhint: proveto ledger --help\n"},
 		{"gaps --color=pink", "proveto: --color=pink: want auto, always, never\nhint: proveto help flags\n"},
 		{"help strat", "proveto: no help on \"strat\"\nhint: proveto help start\nhint: proveto help\n"},
 		{"status more", "proveto: unknown command \"more\" for \"proveto status\"\nhint: proveto status --help\n"},

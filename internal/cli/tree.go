@@ -60,7 +60,11 @@ func onlySubcommands(cmd *cobra.Command, args []string) error {
 	}
 	e := fault.New(fault.Usage, "usage", "%s has no command %q", cmd.CommandPath(), args[0])
 	if near := nearest(args[0], names); near != "" {
-		e = e.Hint("%s %s", cmd.CommandPath(), near)
+		hint := cmd.CommandPath() + " " + near
+		if parses(strings.Fields(hint)[1:]) != nil {
+			hint += " --help" // it needs arguments that nobody knows yet
+		}
+		e = e.Hint("%s", hint)
 	}
 	return e.Hint("%s --help", cmd.CommandPath())
 }

@@ -1,6 +1,7 @@
 package golang
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/sandbox"
 )
 
 func TestSuiteKillsAndSpares(t *testing.T) {
@@ -362,5 +364,50 @@ func TestSuiteAtEveryLevel(t *testing.T) {
 		if rec.Report != evidence.ReportComplete || r.Outcome("TestAdd") != evidence.Passed || rec.Isolation.Level != level {
 			t.Errorf("at %s: report %s, TestAdd %s, level %s\n%s", level, rec.Report, r.Outcome("TestAdd"), rec.Isolation.Level, b.words(r))
 		}
+	}
+}
+
+// watched is a box that looks whether the module is free while a unit is built.
+type watched struct {
+	box
+	buildFunc func()
+}
+
+func (w watched) Run(ctx context.Context, c sandbox.Command) (evidence.Run, sandbox.Output, error) {
+	if c.Purpose == evidence.PurposeBuild {
+		w.buildFunc()
+	}
+	return w.box.Run(ctx, c)
+}
+
+func TestBuildLeavesTheModuleFree(t *testing.T) {
+	t.Parallel()
+	b := setup(t, "testdata/calc.txtar")
+	m := b.d.module(b.w, b.project("."))
+	open, builds := b.d.openFunc, 0
+	b.d.openFunc = func(ctx context.Context, s sandbox.Spec) (box, error) {
+		inner, err := open(ctx, s)
+		return watched{inner, func() {
+			builds++
+			if !m.mu.TryLock() {
+				t.Error("the module is locked while a unit is built")
+				return
+			}
+			m.mu.Unlock()
+		}}, err
+	}
+	scan := b.scan(".")
+	s := b.suite(".", "example.com/calc")
+	p := s.Probes(symbol(t, scan, "calc.Add").ID, nil, false)[0]
+	if p.Column != len("func ")+1 {
+		t.Errorf("column of a result probe of calc.Add = %d, want that of its name", p.Column)
+	}
+	plain, err := s.Plain(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if builds != 2 {
+		t.Errorf("%d builds seen, want 2", builds)
 	}
 }
