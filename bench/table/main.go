@@ -122,7 +122,7 @@ func measure(bin, name, dir, keep string, flags []string) (row, error) {
 	}
 	r := row{name: name, cpu: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}
 	if ru, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		r.rss = int64(ru.Maxrss)
+		r.rss = ru.Maxrss
 	}
 	if keep != "" {
 		if err := os.MkdirAll(keep, 0o755); err != nil {
@@ -147,7 +147,8 @@ func commit(from, to string) error {
 		return err
 	}
 	for _, args := range [][]string{
-		{"init", "-q"}, {"add", "-A"},
+		{"init", "-q"},
+		{"add", "-A"},
 		{"-c", "user.name=table", "-c", "user.email=table@localhost", "-c", "commit.gpgsign=false", "commit", "-q", "-m", "as released"},
 	} {
 		cmd := exec.Command("git", args...)

@@ -113,7 +113,7 @@ func (a *App) doctorState(ctx context.Context, d *view.Doctor) {
 	}
 	var fs unix.Statfs_t
 	if err := unix.Statfs(a.Paths.State, &fs); err == nil {
-		free := int64(fs.Bavail) * int64(fs.Bsize)
+		free := int64(fs.Bavail) * fs.Bsize
 		c := view.Check{Name: "disk", State: view.CheckOK, Detail: fmt.Sprintf("%d MiB free", free>>20)}
 		if free < lowDisk {
 			c.State, c.Fix = view.CheckWarn, "proveto gc"

@@ -165,7 +165,7 @@ func (inv *invocation) kinds() []evidence.ProbeKind {
 
 // unfit are the tests that cannot vouch, of a unit that could not be prepared.
 func (u *unit) unfit() []prove.TestState {
-	var none *prove.Unfit
+	var none *prove.UnfitError
 	if errors.As(u.failure, &none) {
 		return none.Tests
 	}

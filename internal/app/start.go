@@ -125,7 +125,6 @@ type invocation struct {
 	excluded []view.Excluded
 	tools    string // fingerprints of the drivers, part of the run key
 	previous *view.Start
-	warnings []view.Warning
 	recorder
 	work
 }

@@ -105,7 +105,7 @@ func killOne(t *testing.T, w *world, r *rand.Rand, took time.Duration) bool {
 // keep copies a state out of the test's directory.
 func keep(t *testing.T, state string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "proveto-e2e-kept-")
+	dir, err := os.MkdirTemp("", "proveto-e2e-kept-") //nolint:usetesting // it outlives the test on purpose
 	if err == nil {
 		err = os.CopyFS(dir, os.DirFS(state))
 	}
@@ -130,7 +130,7 @@ func (w *world) clean(tree string) {
 			if err != nil {
 				return err
 			}
-			if rel, _ := filepath.Rel(dir, path); unfinished(dir == w.tmp, rel, d) { //nolint:errcheck // the walk began at dir
+			if rel, _ := filepath.Rel(dir, path); unfinished(dir == w.tmp, rel, d) { // the walk began at dir
 				w.t.Errorf("left behind: %s", path)
 			}
 			return nil

@@ -67,7 +67,7 @@ func reap(args []string) int {
 			done <- err
 		}
 	}
-	<-done // how it ended is in ProcessState
+	_ = <-done // how it ended is in ProcessState
 	out.Exit, out.Took = cmd.ProcessState.ExitCode(), time.Since(began)
 	out.Killed = out.Killed && !cmd.ProcessState.Exited()
 	gone := make(chan struct{})
@@ -99,7 +99,7 @@ func children() []string {
 	}
 	var out []string
 	for _, f := range strings.Fields(string(raw)) {
-		line, _ := os.ReadFile("/proc/" + f + "/cmdline") //nolint:errcheck // it may have ended by now
+		line, _ := os.ReadFile("/proc/" + f + "/cmdline") // it may have ended by now
 		out = append(out, f+" "+strings.ReplaceAll(string(line), "\x00", " "))
 		if pid, err := strconv.Atoi(f); err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

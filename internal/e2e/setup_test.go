@@ -35,7 +35,7 @@ func runAll(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // nobody reads the exit of a test's clean-up
+	defer os.RemoveAll(dir) // nobody reads the exit of a test's clean-up
 	product = filepath.Join(dir, "proveto")
 	cmd := exec.Command("go", "build", "-o", product, "./cmd/proveto")
 	cmd.Dir = filepath.Join("..", "..")
@@ -342,7 +342,7 @@ func digestTree(t *testing.T, dir string) string {
 			to, err = os.Readlink(path)
 			body = []byte(to)
 		}
-		rel, _ := filepath.Rel(dir, path) //nolint:errcheck // the walk began at dir
+		rel, _ := filepath.Rel(dir, path) // the walk began at dir
 		fmt.Fprintf(h, "%q %s %d %x\n", rel, fi.Mode(), len(body), sha256.Sum256(body))
 		return err
 	})

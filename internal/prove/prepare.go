@@ -36,11 +36,11 @@ type TestState struct {
 	Line   int
 }
 
-// Unfit is the cause of an error that says that no test of a unit can vouch.
-type Unfit struct{ Tests []TestState }
+// UnfitError is the cause of an error that says that no test of a unit can vouch.
+type UnfitError struct{ Tests []TestState }
 
 // Error names the first test and what is wrong with it.
-func (u *Unfit) Error() string {
+func (u *UnfitError) Error() string {
 	s := u.Tests[0]
 	return strings.TrimSpace(s.Test + " (" + strings.ReplaceAll(string(s.Code), "_", " ") + ") " + s.Detail)
 }
@@ -123,7 +123,7 @@ func (u *Unit) firstBaseline(ctx context.Context) (evidence.Run, []string, error
 			Detail: "it ended the test process (" + exitText(rec.Exit) + ")",
 		})
 		if chosen = u.without(); len(chosen) == 0 {
-			return evidence.Run{}, nil, fault.Wrap(&Unfit{u.Unfit}, fault.Unmeasured, evidence.CodeBaselineRed, "every test of %s ends the test process", u.ID)
+			return evidence.Run{}, nil, fault.Wrap(&UnfitError{u.Unfit}, fault.Unmeasured, evidence.CodeBaselineRed, "every test of %s ends the test process", u.ID)
 		}
 	}
 }
@@ -339,7 +339,7 @@ func (u *Unit) whyDiffers(ctx context.Context, test string) (fault.Code, error) 
 func (u *Unit) nothingVouches() error {
 	if len(u.Unfit) > 0 {
 		s := u.Unfit[0]
-		return fault.Wrap(&Unfit{u.Unfit}, fault.Unmeasured, s.Code, "no test of %s can vouch", u.ID)
+		return fault.Wrap(&UnfitError{u.Unfit}, fault.Unmeasured, s.Code, "no test of %s can vouch", u.ID)
 	}
 	if len(u.Skipped) > 0 {
 		return fault.New(fault.Unmeasured, evidence.CodeNoTestsRan, "every test of %s is skipped", u.ID)

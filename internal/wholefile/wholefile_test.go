@@ -75,7 +75,7 @@ func TestWritersDoNotMix(t *testing.T) {
 					t.Error(err)
 				}
 				got, err := os.ReadFile(path)
-				if err != nil || !(bytes.Equal(got, bodies[0]) || bytes.Equal(got, bodies[1]) || bytes.Equal(got, bodies[2])) {
+				if err != nil || (!bytes.Equal(got, bodies[0]) && !bytes.Equal(got, bodies[1]) && !bytes.Equal(got, bodies[2])) {
 					t.Errorf("read %d bytes that nobody wrote, %v", len(got), err)
 				}
 			}

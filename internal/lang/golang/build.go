@@ -3,6 +3,7 @@ package golang
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -124,7 +125,7 @@ func lock(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("build directory: %w", err)
 	}
 	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}

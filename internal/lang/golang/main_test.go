@@ -46,7 +46,7 @@ func setupShared(t *testing.T) *bundle {
 	t.Helper()
 	shared.once.Do(func() {
 		for range 2 {
-			dir, err := os.MkdirTemp("", "golang")
+			dir, err := os.MkdirTemp("", "golang") //nolint:usetesting // shared by all tests of the package
 			if err != nil {
 				shared.err = err
 				return

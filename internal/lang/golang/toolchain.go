@@ -61,7 +61,7 @@ func newSettings(w lang.Workspace) (settings, error) {
 	if name == "" {
 		dir, err := os.UserConfigDir()
 		if err != nil {
-			return s, nil // no home directory, so no settings there
+			return s, nil //nolint:nilerr // no home directory, so no settings there
 		}
 		name = filepath.Join(dir, "go", "env")
 	}

@@ -267,8 +267,10 @@ func TestSkipsAreListed(t *testing.T) {
 			t.Errorf("skip without a place: %+v", s)
 		}
 	}
-	for _, reason := range []string{"logging", "closing_call", "capacity_hint", "does_not_compile", "missing_return",
-		"package_initialiser", "constant_expression", "unnamed_constraint", "unnamed_type", "recover", "generated", "nosplit"} {
+	for _, reason := range []string{
+		"logging", "closing_call", "capacity_hint", "does_not_compile", "missing_return",
+		"package_initialiser", "constant_expression", "unnamed_constraint", "unnamed_type", "recover", "generated", "nosplit",
+	} {
 		if !got[reason] {
 			t.Errorf("nothing skipped for %s; have %v", reason, got)
 		}

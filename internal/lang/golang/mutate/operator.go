@@ -137,7 +137,8 @@ func (w *walker) literal(e *ast.BasicLit) {
 		return
 	}
 	basic := tv.Type.Underlying().(*types.Basic)
-	operator, text, summary := "CONSTANTS", "", ""
+	operator := "CONSTANTS"
+	var text, summary string
 	switch {
 	case e.Kind == token.INT && basic.Info()&types.IsNumeric != 0:
 		text = constant.BinaryOp(tv.Value, token.ADD, constant.MakeInt64(1)).ExactString()

@@ -261,15 +261,19 @@ func (w *walker) below(n, child ast.Node) {
 
 // loggers and meters are packages whose calls tell people or monitoring what
 // happened; no test is expected to look.
-var loggers = []string{"log", "log/slog", "github.com/sirupsen/logrus", "go.uber.org/zap", "github.com/rs/zerolog",
-	"k8s.io/klog", "github.com/golang/glog", "github.com/go-logr/logr", "github.com/hashicorp/go-hclog"}
+var loggers = []string{
+	"log", "log/slog", "github.com/sirupsen/logrus", "go.uber.org/zap", "github.com/rs/zerolog",
+	"k8s.io/klog", "github.com/golang/glog", "github.com/go-logr/logr", "github.com/hashicorp/go-hclog",
+}
 
 var meters = []string{"expvar", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "github.com/rcrowley/go-metrics"}
 
 // closers are methods that end the use of something: without them a test
 // hangs or leaks, which says nothing about its assertions.
-var closers = map[string]bool{"Close": true, "Lock": true, "Unlock": true, "RLock": true, "RUnlock": true,
-	"Done": true, "Stop": true, "Wait": true, "Rollback": true, "CloseWithError": true}
+var closers = map[string]bool{
+	"Close": true, "Lock": true, "Unlock": true, "RLock": true, "RUnlock": true,
+	"Done": true, "Stop": true, "Wait": true, "Rollback": true, "CloseWithError": true,
+}
 
 // unmutated says why a call is left alone: logging, metrics, closing_call; or
 // empty. Calls that end the process are behaviour, also those of loggers.

@@ -126,7 +126,7 @@ func (w *walker) definite(e ast.Expr, tv types.TypeAndValue) bool {
 			break
 		}
 	}
-	child := ast.Expr(e)
+	var child ast.Expr = e
 	if i > 1 {
 		child = w.up(i - 1).(ast.Expr)
 	}

@@ -36,8 +36,10 @@ type instrumented struct {
 
 func (e *entry) answer(m *module) Package {
 	p := e.Package
-	out := Package{Path: p.Path, Unit: p.Unit, Files: map[string]string{}, Extra: map[string]string{}, Symbols: p.Symbols,
-		SitesFile: filepath.Join(m.req.Out, filepath.FromSlash(p.SitesFile)), SitesDigest: p.SitesDigest, Skipped: p.Skipped}
+	out := Package{
+		Path: p.Path, Unit: p.Unit, Files: map[string]string{}, Extra: map[string]string{}, Symbols: p.Symbols,
+		SitesFile: filepath.Join(m.req.Out, filepath.FromSlash(p.SitesFile)), SitesDigest: p.SitesDigest, Skipped: p.Skipped,
+	}
 	for from, to := range map[*map[string]string]map[string]string{&out.Files: p.Files, &out.Extra: p.Extra} {
 		for k, v := range to {
 			(*from)[filepath.Join(m.req.Root, filepath.FromSlash(k))] = filepath.Join(m.req.Out, filepath.FromSlash(v))

@@ -74,7 +74,7 @@ func (w *world) Import(path string) (*types.Package, error) {
 		return nil, err
 	}
 	defer f.Close()
-	in, err := gcexportdata.NewReader(f)
+	in, err := gcexportdata.NewReader(f) //nolint:staticcheck // export data comes out of the build cache as the compiler wrote it
 	if err != nil {
 		return nil, fmt.Errorf("export data of %s: %w", p.PkgPath, err)
 	}
@@ -211,8 +211,10 @@ func (m *module) read(c *checker, j *job) (*entry, error) {
 }
 
 func (m *module) reader(c *checker, j *job, p *parsed) *reader {
-	return &reader{m: m, j: j, known: c.known, parsed: p,
-		out: &facts{Path: j.pkg.PkgPath, Unit: j.unit.path, XTest: j.xtest, Problems: p.problems}}
+	return &reader{
+		m: m, j: j, known: c.known, parsed: p,
+		out: &facts{Path: j.pkg.PkgPath, Unit: j.unit.path, XTest: j.xtest, Problems: p.problems},
+	}
 }
 
 // filesOf lists the Go files of a job: originals, with import "C" as written.

@@ -33,7 +33,7 @@ var signs = []struct {
 	{"replacement directory", lang.DependencyMissing, ""},
 	{"could not import", lang.DependencyMissing, "go mod download"},
 	{"permission denied", lang.Permission, ""},
-	{"pattern ", lang.BuildFailed, ""}, // go:embed without a match
+	{"pattern ", lang.BuildFailed, ""}, // an embed pattern without a match
 }
 
 // classify gives what the go command said a category.

@@ -28,8 +28,10 @@ func scanSource(t interface{ Fatalf(string, ...any) }, dir, src string) *lang.Sc
 		t.Fatalf("%v", err)
 	}
 	p := &packages.Package{ID: "example.com/p", PkgPath: "example.com/p", Name: "p", Dir: dir, GoFiles: []string{name}, TypesSizes: types.SizesFor("gc", "amd64")}
-	m := &module{req: Request{Root: dir, Out: filepath.Join(dir, "out"), Project: lang.Project{Dir: ".", Name: "example.com/p"}}, dir: dir, path: "example.com/p",
-		roots: []*packages.Package{p}, all: map[string]*packages.Package{p.ID: p}}
+	m := &module{
+		req: Request{Root: dir, Out: filepath.Join(dir, "out"), Project: lang.Project{Dir: ".", Name: "example.com/p"}}, dir: dir, path: "example.com/p",
+		roots: []*packages.Package{p}, all: map[string]*packages.Package{p.ID: p},
+	}
 	m.sort()
 	facts, _, _, err := m.readAll()
 	if err != nil {

@@ -521,8 +521,11 @@ one
 		file, unit string
 		symbols    []string
 	}{
-		{"static/page.html", ".", []string{"Page()."}}, {"testdata/in.txt", ".", []string{}}, {"testdata/sub/x.go", ".", []string{}},
-		{"pkg/testdata/own.txt", "pkg", []string{}}, {"pkg/asm.txt", "pkg", []string{}},
+		{"static/page.html", ".", []string{"Page()."}},
+		{"testdata/in.txt", ".", []string{}},
+		{"testdata/sub/x.go", ".", []string{}},
+		{"pkg/testdata/own.txt", "pkg", []string{}},
+		{"pkg/asm.txt", "pkg", []string{}},
 	} {
 		s, before := scan()
 		edit(t, filepath.Join(root, c.file), "one", "two")

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"testing"
@@ -34,7 +35,7 @@ func TestHelperProcessAnswersAndRefuses(t *testing.T) {
 		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=")
 		cmd.Stdin = bytes.NewReader(in)
 		out, err := cmd.Output()
-		if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		if exited := new(exec.ExitError); err != nil && !errors.As(err, &exited) {
 			t.Fatal(err)
 		}
 		ans, err := Decode(out)
