@@ -60,6 +60,7 @@ var codes = map[string]string{
 	"no_such_file":          "a tree has no file of that name",
 	"no_tests":              "no test reaches any behaviour",
 	"no_tests_ran":          "every test is skipped",
+	"tests_not_run":         "a test that reaches it was skipped or left out, so nothing can be said",
 	"not_authenticated":     "there is no key of that principal here",
 	"not_found":             "the named thing does not exist",
 	"not_started":           "a command could not be executed",

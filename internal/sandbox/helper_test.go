@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -127,7 +128,7 @@ func helperMemory(args []string) error {
 	}
 	fmt.Println("took", len(kept))
 	if len(args) > 1 { // keep it until ended
-		select {}
+		time.Sleep(time.Hour) // select {} would be a deadlock in a process without other goroutines
 	}
 	return nil
 }
