@@ -129,7 +129,7 @@ func openLevel(ctx context.Context, spec Spec, level evidence.Level) (_ *Box, er
 		}
 	}
 	if err := b.start(level); err != nil {
-		return nil, errors.Join(err, removeScratch(b.scratch))
+		return nil, errors.Join(err, removeDir(b.scratch))
 	}
 	defer func() {
 		if err != nil {
@@ -283,7 +283,7 @@ func (b *Box) shut() error {
 		}
 	}
 	if b.scratch != "" {
-		err = errors.Join(err, endMarked(b.scratch), removeScratch(b.scratch))
+		err = errors.Join(err, endMarked(b.scratch), removeDir(b.scratch))
 	}
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, CodeBroken, "close the sandbox")

@@ -87,11 +87,11 @@ func (b *Box) proven(ctx context.Context, level evidence.Level) (evidence.Isolat
 	if level == evidence.LimitsOnly {
 		return evidence.Isolation{Level: level, Network: evidence.Open}, nil // claims nothing
 	}
-	dir, err := os.MkdirTemp("", "proveto-proof-")
+	dir, err := newDir()
 	if err != nil {
 		return none, fmt.Errorf("prove the level: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // empty but for one file; a rest in the temporary directory harms nothing
+	defer func() { _ = removeDir(dir) }() // what stays is swept by the next box
 	t := trial{Name: ".proveto-proof-" + rand.Text(), Dirs: b.forbidden(dir), File: filepath.Join(dir, "kept")}
 	if err := os.WriteFile(t.File, []byte("kept"), 0o600); err != nil {
 		return none, fmt.Errorf("prove the level: %w", err)

@@ -11,13 +11,45 @@ import (
 	"syscall"
 )
 
-// Below level namespaces a box has a private directory on disk. Its name says
-// which process it belongs to, so that a later box can remove what a killed one
-// left: <temp>/proveto-box-<uid>/<pid>-<start time>-<random>/{tmp,home}.
+// The name of a directory of ours on disk says which process it belongs to, so
+// that a later box can remove what a killed one left:
+// <temp>/proveto-box-<uid>/<pid>-<start time>-<random>. Below level namespaces a
+// box has one for its commands, with tmp and home in it; the proof of a level has
+// one for as long as it takes.
 
-// newScratch makes the private directory of a box of this process and sweeps
-// those of dead ones.
+// newScratch makes the private directory of a box of this process.
 func newScratch() (string, error) {
+	dir, err := newDir()
+	if err != nil {
+		return "", err
+	}
+	return dir, emptyScratch(dir)
+}
+
+// newDir makes a directory of this process and sweeps those of dead ones. The
+// process that removes the last one removes the directory above it, too, so one
+// that is gone is made again.
+func newDir() (string, error) {
+	for try := 0; ; try++ {
+		dir, err := tryDir()
+		if !errors.Is(err, fs.ErrNotExist) || try == 100 {
+			return dir, err
+		}
+	}
+}
+
+// removeDir removes what newDir made, and the directory above it when it was
+// the last.
+func removeDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	err := removeScratch(dir)
+	_ = os.Remove(filepath.Dir(dir)) // not empty: others are in use
+	return err
+}
+
+func tryDir() (string, error) {
 	base := filepath.Join(os.TempDir(), fmt.Sprintf("proveto-box-%d", os.Getuid()))
 	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("scratch directory: %w", err)
@@ -37,7 +69,7 @@ func newScratch() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("scratch directory: %w", err)
 	}
-	return dir, emptyScratch(dir)
+	return dir, nil
 }
 
 // ownDir refuses a directory that somebody else could have put there.
