@@ -67,7 +67,7 @@ func reap(args []string) int {
 			done <- err
 		}
 	}
-	_ = <-done // how it ended is in ProcessState
+	<-done //nolint:errcheck // how it ended is in ProcessState
 	out.Exit, out.Took = cmd.ProcessState.ExitCode(), time.Since(began)
 	out.Killed = out.Killed && !cmd.ProcessState.Exited()
 	gone := make(chan struct{})

@@ -126,7 +126,7 @@ func (w *walker) definite(e ast.Expr, tv types.TypeAndValue) bool {
 			break
 		}
 	}
-	var child ast.Expr = e
+	child := e
 	if i > 1 {
 		child = w.up(i - 1).(ast.Expr)
 	}
