@@ -48,7 +48,7 @@ format: ## rewrite the Go files the way lint wants them
 
 .PHONY: test
 test: vet lint ## the fast suite: vet, lint, then every test
-	go test ./...
+	go test -timeout=30m ./...
 
 .PHONY: test-all
 test-all: vet lint ## the long suites too: real packages, every attack at every level
