@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/proveto/proveto/internal/config"
@@ -91,20 +92,11 @@ func (a *App) ConfigShow(key string) ([]view.ConfigKey, error) {
 func (a *App) ConfigSources() []string {
 	out := []string{}
 	for _, s := range a.Config.Settings() {
-		if s.Origin.Line > 0 && !contains(out, s.Origin.Name) {
+		if s.Origin.Line > 0 && !slices.Contains(out, s.Origin.Name) {
 			out = append(out, s.Origin.Name)
 		}
 	}
 	return out
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 // ConfigFiles says in a sentence which files were read and found right.

@@ -22,25 +22,37 @@ func (l *Ledger) Entries(ctx context.Context, from, to int64, kind Kind) ([]Entr
 	var out []Entry
 	err := l.db.Read(ctx, func(tx *store.Tx) error {
 		out = nil
-		for after := from - 1; ; {
-			rows, err := tx.Entries(ctx, string(kind), after, to, pageSize)
+		return eachEntry(ctx, tx, from, to, kind, func(e Entry) error {
+			out = append(out, e)
+			return nil
+		})
+	})
+	return out, err
+}
+
+// eachEntry calls fn for the entries with from <= seq <= to, in order, of one
+// kind unless kind is empty. It reads a page at a time and checks each entry
+// against its own leaf hash.
+func eachEntry(ctx context.Context, tx *store.Tx, from, to int64, kind Kind, fn func(Entry) error) error {
+	for after := from - 1; ; {
+		rows, err := tx.Entries(ctx, string(kind), after, to, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			e, err := entryOf(r)
 			if err != nil {
 				return err
 			}
-			for _, r := range rows {
-				e, err := entryOf(r)
-				if err != nil {
-					return err
-				}
-				out = append(out, e)
-				after = r.Seq
+			if err := fn(e); err != nil {
+				return err
 			}
-			if len(rows) < pageSize {
-				return nil
-			}
+			after = r.Seq
 		}
-	})
-	return out, err
+		if len(rows) < pageSize {
+			return nil
+		}
+	}
 }
 
 // entryAt reads the entry that a projection names and checks that it is the
@@ -300,28 +312,12 @@ func (l *Ledger) Rebuild(ctx context.Context) error {
 		if err := tx.ClearProjections(ctx); err != nil {
 			return err
 		}
-		for after := int64(0); ; {
-			rows, err := tx.Entries(ctx, "", after, math.MaxInt64, pageSize)
+		return eachEntry(ctx, tx, 1, math.MaxInt64, "", func(e Entry) error {
+			p, err := project(e)
 			if err != nil {
 				return err
 			}
-			for _, r := range rows {
-				e, err := entryOf(r)
-				if err != nil {
-					return err
-				}
-				p, err := project(e)
-				if err != nil {
-					return err
-				}
-				if err := tx.InsertRows(ctx, p); err != nil {
-					return err
-				}
-				after = r.Seq
-			}
-			if len(rows) < pageSize {
-				return nil
-			}
-		}
+			return tx.InsertRows(ctx, p)
+		})
 	})
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/store"
@@ -15,29 +16,16 @@ func (l *Ledger) Uncited(ctx context.Context) ([]evidence.Digest, error) {
 	kept := map[evidence.Digest]bool{}
 	err := l.db.Read(ctx, func(tx *store.Tx) error {
 		clear(kept)
-		for after := int64(0); ; {
-			rows, err := tx.Entries(ctx, "", after, 1<<62, pageSize)
+		return eachEntry(ctx, tx, 1, math.MaxInt64, "", func(e Entry) error {
+			blobs, err := cited(e)
 			if err != nil {
 				return err
 			}
-			for _, r := range rows {
-				e, err := entryOf(r)
-				if err != nil {
-					return err
-				}
-				blobs, err := cited(e)
-				if err != nil {
-					return err
-				}
-				for _, d := range blobs {
-					kept[d] = true
-				}
-				after = r.Seq
+			for _, d := range blobs {
+				kept[d] = true
 			}
-			if len(rows) < pageSize {
-				return nil
-			}
-		}
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find cited blobs: %w", err)
