@@ -100,18 +100,20 @@ func (inv *invocation) prove(ctx context.Context) error {
 	if inv.o.Budget > 0 {
 		inv.deadline = inv.began.Add(inv.o.Budget)
 	}
+	inv.p.Phase("prove", fmt.Sprintf("%d suites", len(units)))
+	// Enqueued first: a lane looks at once when it starts.
+	if err := inv.enqueueAll(ctx, units); err != nil {
+		inv.everyOpen("interrupted", "")
+		return err
+	}
 	lane, err := q.Invocation(ctx, inv.id, inv.app.slots(), inv.job)
 	if err != nil {
 		return err
 	}
-	inv.p.Phase("prove", fmt.Sprintf("%d suites", len(units)))
-	err = inv.enqueueAll(ctx, units)
-	if err == nil {
-		select {
-		case <-inv.ended:
-		case <-ctx.Done():
-			err = fault.Wrap(context.Cause(ctx), fault.Interrupted, "interrupted", "stopped")
-		}
+	select {
+	case <-inv.ended:
+	case <-ctx.Done():
+		err = fault.Wrap(context.Cause(ctx), fault.Interrupted, "interrupted", "stopped")
 	}
 	stopErr := lane.Stop()
 	inv.work.mu.Lock()

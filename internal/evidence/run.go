@@ -68,7 +68,8 @@ type Isolation struct {
 // Limits bound one run. Zero means no limit of that kind.
 type Limits struct {
 	CPU         time.Duration `json:"cpu_ns,omitempty"`  // of the whole process tree
-	Wall        time.Duration `json:"wall_ns,omitempty"` // backstop for sleepers
+	Wall        time.Duration `json:"wall_ns,omitempty"` // backstop for those that neither compute nor end
+	Idle        time.Duration `json:"idle_ns,omitempty"` // in which the tree uses no CPU at all: a deadlock or a sleep
 	MemoryBytes int64         `json:"memory_bytes,omitempty"`
 	OutputBytes int64         `json:"output_bytes,omitempty"` // per stream; the rest is counted and dropped
 	Processes   int           `json:"processes,omitempty"`
@@ -81,11 +82,15 @@ type Stop string
 const (
 	StopCPU       Stop = "cpu_limit"
 	StopWall      Stop = "wall_limit"
+	StopIdle      Stop = "idle_limit"
 	StopMemory    Stop = "memory_limit"
 	StopOutput    Stop = "output_limit"
 	StopProcesses Stop = "process_limit"
 	StopCancelled Stop = "cancelled"
 )
+
+// Timeout tells whether the limit was one of time.
+func (s Stop) Timeout() bool { return s == StopCPU || s == StopWall || s == StopIdle }
 
 // Exit is how the process ended.
 type Exit struct {

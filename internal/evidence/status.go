@@ -113,7 +113,7 @@ func Judge(r Run) Judgement {
 	switch {
 	case rec.Report == ReportTampered:
 		return Judgement{Status: Flaky, Code: CodeTampered}
-	case rec.Exit.Stopped == StopCPU || rec.Exit.Stopped == StopWall:
+	case rec.Exit.Stopped.Timeout():
 		return Judgement{Status: TimedOut, Code: CodeTimeout}
 	case rec.Exit.Stopped != "":
 		return Judgement{Status: KilledByError, Code: CodeKilledByError}

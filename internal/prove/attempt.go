@@ -14,7 +14,9 @@ import (
 )
 
 // The adaptive limit of a run: so many times the tests' own time, and a floor
-// for starting the process. The wall limit is a backstop for sleepers.
+// for starting the process. It holds for the CPU that the tests use, and for a
+// time in which they use none: what waits for ever need not be waited for. The
+// wall limit is the backstop for those that do a little now and then.
 const (
 	LimitFactor = 10
 	LimitFloor  = 2 * time.Second
@@ -360,7 +362,7 @@ func (u *Unit) limits(tests []string) evidence.Limits {
 		own += u.durations[t]
 	}
 	cpu := LimitFactor*own + LimitFloor
-	return evidence.Limits{CPU: cpu, Wall: 3*cpu + 5*time.Second, OutputBytes: 256 << 10, Processes: 512, MemoryBytes: 8 << 30}
+	return evidence.Limits{CPU: cpu, Idle: cpu, Wall: 3*cpu + 5*time.Second, OutputBytes: 256 << 10, Processes: 512, MemoryBytes: 8 << 30}
 }
 
 // infection says of a probe that all tests survived whether it changed a value

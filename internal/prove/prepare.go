@@ -171,7 +171,7 @@ func ended(r evidence.Run, what string) error {
 	switch {
 	case rec.Exit.Stopped == evidence.StopCancelled:
 		return fault.New(fault.Interrupted, "interrupted", "%s was stopped", what)
-	case rec.Exit.Stopped == evidence.StopCPU || rec.Exit.Stopped == evidence.StopWall:
+	case rec.Exit.Stopped.Timeout():
 		return fault.New(fault.Unmeasured, lang.TimedOut, "%s did not end within %s", what, rec.Limits.Wall).Hint("proveto config get isolation.wall")
 	case rec.Exit.Stopped != "":
 		return fault.New(fault.Unmeasured, lang.Configuration, "%s hit our %s", what, strings.ReplaceAll(string(rec.Exit.Stopped), "_", " "))

@@ -44,7 +44,7 @@ func (q *Queue) Invocation(ctx context.Context, invocation string, slots int, wo
 		return nil, fault.Wrap(err, fault.Internal, codeInternal, "queue of %s", invocation)
 	}
 	inv.client, err = river.NewClient(q.driver, &river.Config{
-		FetchCooldown: PollInterval / 4, FetchPollInterval: PollInterval, PollOnly: true,
+		FetchCooldown: fetchCooldown, FetchPollInterval: PollInterval, PollOnly: true,
 		JobTimeout: JobLimit, MaxAttempts: 1, Logger: quiet(),
 		// Nobody needs the leader's services here: a job is tried once, and a later
 		// invocation abandons what a dead one left.

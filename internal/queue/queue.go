@@ -36,8 +36,11 @@ import (
 )
 
 const (
-	// PollInterval is how often a worker without work looks for some.
-	PollInterval = 20 * time.Millisecond
+	// PollInterval is how often a worker without work looks for some. A look costs
+	// about a millisecond of CPU; workers that find work look again by themselves.
+	PollInterval = 100 * time.Millisecond
+	// fetchCooldown is the least time between two looks.
+	fetchCooldown = 5 * time.Millisecond
 	// JobLimit ends a job that has no limit of its own.
 	JobLimit = 30 * time.Minute
 	// StopLimit is how long Stop waits for jobs whose context was cancelled.

@@ -31,6 +31,7 @@ type account struct {
 	reaped atomic.Int64 // ns of CPU of processes that were waited for
 	peak   atomic.Int64 // bytes: largest resident size seen, of the tree or of one process
 	cpu    atomic.Int64 // ns: largest sum seen while running
+	busy   time.Time    // when that sum was last seen to grow; for the one that watches
 }
 
 func (a *account) raise(v *atomic.Int64, n int64) {
@@ -160,9 +161,10 @@ func (s *supervisor) watch(l evidence.Limits, began time.Time, acc *account, sto
 	if !s.tree.whole && l.Processes == 0 {
 		l.Processes = maxProcesses
 	}
-	if l.CPU > 0 || l.MemoryBytes > 0 || l.Processes > 0 {
+	if l.CPU > 0 || l.Idle > 0 || l.MemoryBytes > 0 || l.Processes > 0 {
 		poll = tick.C
 	}
+	acc.busy = began
 	for {
 		var stop evidence.Stop
 		select {
@@ -206,8 +208,14 @@ func (s *supervisor) over(l evidence.Limits, acc *account) evidence.Stop {
 	}
 	u.cpu += time.Duration(acc.reaped.Load())
 	files := s.filesInMemory()
+	now := time.Now()
+	if int64(u.cpu) > acc.cpu.Load() {
+		acc.busy = now
+	}
 	acc.raise(&acc.cpu, int64(u.cpu))
 	switch {
+	case l.Idle > 0 && now.Sub(acc.busy) > l.Idle:
+		return evidence.StopIdle
 	case l.Processes > 0 && u.processes > l.Processes:
 		return evidence.StopProcesses
 	case l.CPU > 0 && u.cpu > l.CPU:

@@ -67,6 +67,8 @@ func TestLimitsEndTheWholeTree(t *testing.T) {
 		}{
 			{"sleep", "sleep 1000 & setsid sleep 1000 & sleep 1000", evidence.Limits{Wall: 100 * time.Millisecond}, evidence.StopWall},
 			{"deaf sleep", "trap '' TERM INT HUP; sleep 1000", evidence.Limits{Wall: 100 * time.Millisecond}, evidence.StopWall},
+			{"idle", "sleep 1000 & setsid sleep 1000 & sleep 1000", evidence.Limits{Idle: 200 * time.Millisecond, Wall: time.Minute}, evidence.StopIdle},
+			{"not idle", "while :; do :; done", evidence.Limits{Idle: time.Second, CPU: 1500 * time.Millisecond, Wall: time.Minute}, evidence.StopCPU},
 			{"spin", "while :; do :; done", evidence.Limits{CPU: 100 * time.Millisecond}, evidence.StopCPU},
 			{"spin in children", "spin() { while :; do :; done; }; spin & setsid sh -c 'while :; do :; done' & wait", evidence.Limits{CPU: 100 * time.Millisecond}, evidence.StopCPU},
 			{"spin in many short children", "while :; do /bin/true; done", evidence.Limits{CPU: 100 * time.Millisecond}, evidence.StopCPU},

@@ -94,12 +94,12 @@ func (m *module) ask(ctx context.Context, d *Driver, w lang.Workspace, tc *toolc
 
 // stopped says why a tool gave no answer.
 func stopped(rec evidence.RunRecord, what string, stderr []byte) error {
-	switch rec.Exit.Stopped {
-	case evidence.StopCancelled:
+	switch stop := rec.Exit.Stopped; {
+	case stop == evidence.StopCancelled:
 		return fault.New(fault.Interrupted, "interrupted", "%s was stopped", what)
-	case evidence.StopCPU, evidence.StopWall:
+	case stop.Timeout():
 		return fault.New(fault.Unmeasured, lang.TimedOut, "%s took longer than %s", what, rec.Limits.Wall)
-	case "":
+	case stop == "":
 		return classify(stderr, what)
 	}
 	return fault.New(fault.Unmeasured, lang.BuildFailed, "%s hit our %s", what, strings.ReplaceAll(string(rec.Exit.Stopped), "_", " "))
