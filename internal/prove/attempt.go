@@ -79,9 +79,18 @@ func (u *Unit) Attempt(ctx context.Context, symbol string, o Options) (Outcome, 
 		if err := a.try(ctx, p); err != nil {
 			return Outcome{}, err
 		}
-		if a.proven && !o.Score && o.Probe == nil {
+		if o.Score || o.Probe != nil {
+			continue // convictions later, so that they can share their controls
+		}
+		if err := a.prosecute(ctx); err != nil {
+			return Outcome{}, err
+		}
+		if a.proven {
 			break
 		}
+	}
+	if err := a.prosecute(ctx); err != nil {
+		return Outcome{}, err
 	}
 	if len(a.trials) == 0 {
 		return a.outcome("no_probe", "nothing in it can be changed by a probe of this version")
@@ -133,6 +142,19 @@ type attempt struct {
 	certs   []evidence.Certificate
 	proven  bool
 	endless bool // a probe hit the time limit twice, the second time alone
+
+	charges  []charge                // kills that are not judged yet
+	killer   string                  // the test that failed last: it is tried first
+	controls map[string]evidence.Run // by test, the last one on the original
+}
+
+// charge is a probe on which a test failed: trials[trial] nominated it, kill is
+// that test alone on the probe.
+type charge struct {
+	trial int
+	probe lang.Probe
+	test  string
+	kill  evidence.Run
 }
 
 func (a *attempt) outcome(reason, detail string) (Outcome, error) {
@@ -163,8 +185,8 @@ func (a *attempt) ordered(probes []lang.Probe) []lang.Probe {
 	return out
 }
 
-// try makes one trial: nominate with all reaching tests, then convict in fresh
-// processes.
+// try makes one trial: nominate with the reaching tests, and charge the test that
+// failed.
 func (a *attempt) try(ctx context.Context, p lang.Probe) error {
 	if o := a.options; o.Waived != nil {
 		if why, ok := o.Waived(p.Digest()); ok {
@@ -179,9 +201,12 @@ func (a *attempt) try(ctx context.Context, p lang.Probe) error {
 	tr := evidence.Trial{Probe: p.Probe, Run: r}
 	switch evidence.Judge(r).Status {
 	case evidence.Killed:
-		if err := a.prosecute(ctx, p, &tr); err != nil {
+		c, err := a.charge(ctx, p, r)
+		if err != nil {
 			return err
 		}
+		c.trial = len(a.trials)
+		a.charges = append(a.charges, c)
 	case evidence.TimedOut:
 		// Alone, so that a busy machine is not taken for an endless loop; once a
 		// target, and not where one test used up its own CPU time, which no other
@@ -200,46 +225,79 @@ func (a *attempt) try(ctx context.Context, p lang.Probe) error {
 	return nil
 }
 
-// prosecute convicts the test that failed first. Where it earns nothing, because
-// it fails by chance or needs other tests, the rest of the tests may still notice
-// the probe: a flaky neighbour costs nothing. When none of them does, the first
-// kill and its reason stay.
-func (a *attempt) prosecute(ctx context.Context, p lang.Probe, tr *evidence.Trial) error {
-	tests, r := a.tests, tr.Run
+// charge names the test that failed first in a nominating run, with its run
+// alone on the probe, which is the nominating one when that had no other test.
+func (a *attempt) charge(ctx context.Context, p lang.Probe, r evidence.Run) (charge, error) {
+	c := charge{probe: p, test: evidence.Judge(r).Failure.Test, kill: r}
+	a.killer = c.test
+	if ts := r.Record().Tests; len(ts) == 1 && ts[0] == c.test {
+		return c, nil
+	}
+	var err error
+	c.kill, err = a.unit.alone(ctx, c.test, &p)
+	return c, err
+}
+
+// prosecute judges every charge. Where one earns nothing, because the test fails
+// by chance or needs other tests, the rest of the tests may still notice the
+// probe: a flaky neighbour costs nothing. When none of them does, the first kill
+// and its reason stay.
+func (a *attempt) prosecute(ctx context.Context) error {
+	charges := a.charges
+	a.charges = nil
+	for _, c := range charges {
+		if err := a.prosecuteOne(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *attempt) prosecuteOne(ctx context.Context, c charge) error {
+	tests, tr := a.tests, &a.trials[c.trial]
+	r := tr.Run
 	for range maxNominees {
-		test := evidence.Judge(r).Failure.Test
-		c, err := a.convict(ctx, p, test)
+		cert, err := a.convict(ctx, c)
 		switch {
 		case err == nil:
-			tr.Run, tr.Certificate, tr.Reason = r, c.Digest(), ""
-			a.certs = append(a.certs, c)
-			a.proven = a.proven || p.Kind == evidence.ProbeResult
+			tr.Run, tr.Certificate, tr.Reason = r, cert.Digest(), ""
+			a.certs = append(a.certs, cert)
+			a.proven = a.proven || c.probe.Kind == evidence.ProbeResult
 			return nil
 		case !credible(err):
 			return err
 		case tr.Reason == "":
 			tr.Reason = string(fault.From(err).Code)
 		}
-		tests = slices.DeleteFunc(slices.Clone(tests), func(t string) bool { return t == test || strings.HasPrefix(test, t+"/") })
+		tests = slices.DeleteFunc(slices.Clone(tests), func(t string) bool { return t == c.test || strings.HasPrefix(c.test, t+"/") })
+		a.killer = ""
 		if len(tests) == 0 {
 			return nil
 		}
-		if r, err = a.nominate(ctx, p, tests); err != nil {
+		if r, err = a.nominate(ctx, c.probe, tests); err != nil {
 			return err
 		}
 		if evidence.Judge(r).Status != evidence.Killed {
 			return nil
 		}
+		if c, err = a.charge(ctx, c.probe, r); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// nominate looks for a test that fails on the probe: the likeliest few first,
-// then all that reach the target.
+// nominate looks for a test that fails on the probe: the one that noticed the
+// last probe, or the likeliest few, then all that reach the target.
 func (a *attempt) nominate(ctx context.Context, p lang.Probe, tests []string) (evidence.Run, error) {
 	req := lang.Request{Purpose: evidence.PurposeProbe, Probe: &p, FailFast: true}
-	if len(tests) > 2*fewTests {
+	switch {
+	case len(tests) > 1 && slices.Contains(tests, a.killer):
+		req.Tests = []string{a.killer}
+	case len(tests) > 2*fewTests:
 		req.Tests = tests[:fewTests]
+	}
+	if len(req.Tests) > 0 {
 		r, err := a.unit.run(ctx, req, a.unit.limits(req.Tests))
 		if err != nil || evidence.Judge(r).Status == evidence.Killed {
 			return r, err
@@ -249,11 +307,11 @@ func (a *attempt) nominate(ctx context.Context, p lang.Probe, tests []string) (e
 	return a.unit.run(ctx, req, a.unit.limits(req.Tests))
 }
 
-// convict repeats a kill in fresh processes: the test alone on the probe, on the
-// original, on the probe again. An error that is [credible] says why the kill
-// earns no certificate.
-func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evidence.Certificate, error) {
-	u := a.unit
+// convict repeats a kill in fresh processes: after the test alone on the probe,
+// alone on the original, and on the probe again. An error that is [credible] says
+// why the kill earns no certificate.
+func (a *attempt) convict(ctx context.Context, c charge) (evidence.Certificate, error) {
+	u, p, test := a.unit, c.probe, c.test
 	if !slices.Contains(u.Tests, test) {
 		return evidence.Certificate{}, fault.New(fault.Unmeasured, evidence.CodeFlaky, "%s cannot vouch", test)
 	}
@@ -264,24 +322,10 @@ func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evide
 	if !ok {
 		return evidence.Certificate{}, fault.New(fault.Unmeasured, evidence.CodeMismatch, "%s has no source of its own", test)
 	}
-	rs := evidence.Runs{Baselines: u.Baselines, Null: u.Null, Planted: u.Planted}
-	alone := lang.Request{Tests: []string{test}}
-	steps := []struct {
-		run     *evidence.Run
-		purpose evidence.Purpose
-		probe   *lang.Probe
-	}{
-		{&rs.Kill, evidence.PurposeProbe, &p},
-		{&rs.Control, evidence.PurposeControl, nil},
-		{&rs.Repeat, evidence.PurposeProbe, &p},
-	}
-	for _, s := range steps {
-		req := alone
-		req.Purpose, req.Probe = s.purpose, s.probe
-		var err error
-		if *s.run, err = u.run(ctx, req, u.limits(alone.Tests)); err != nil {
-			return evidence.Certificate{}, err
-		}
+	rs := evidence.Runs{Baselines: u.Baselines, Null: u.Null, Planted: u.Planted, Kill: c.kill}
+	var err error
+	if rs.Control, err = a.control(ctx, c); err != nil {
+		return evidence.Certificate{}, err
 	}
 	if err := evidence.Steady(test, rs.Control); err != nil {
 		err = u.whyRedAlone(ctx, test, err)
@@ -290,24 +334,43 @@ func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evide
 		}
 		return evidence.Certificate{}, err
 	}
+	if rs.Repeat, err = u.alone(ctx, test, &p); err != nil {
+		return evidence.Certificate{}, err
+	}
 	if evidence.Steady(test, rs.Kill) == nil && evidence.Steady(test, rs.Repeat) == nil {
-		var err error
 		if rs.Steady, err = u.steady(ctx, p, test); err != nil {
 			return evidence.Certificate{}, err
 		}
 	}
 	f := u.facts(a.symbol, p, test, own)
-	c, err := evidence.NewDiscrimination(f, rs)
+	cert, err := evidence.NewDiscrimination(f, rs)
 	if err != nil {
 		return evidence.Certificate{}, err
 	}
-	return u.plain.confirm(ctx, u, p, c, f, rs)
+	return u.plain.confirm(ctx, u, p, cert, f, rs)
+}
+
+// control is a run of the charged test alone on the original, made after the
+// kill: kills that came before the same control share it.
+func (a *attempt) control(ctx context.Context, c charge) (evidence.Run, error) {
+	if r, ok := a.controls[c.test]; ok && r.Record().Started.After(c.kill.Record().Started) {
+		return r, nil
+	}
+	r, err := a.unit.alone(ctx, c.test, nil)
+	if err != nil {
+		return evidence.Run{}, err
+	}
+	if a.controls == nil {
+		a.controls = map[string]evidence.Run{}
+	}
+	a.controls[c.test] = r
+	return r, nil
 }
 
 // whyRedAlone tells chance from a test that needs another one before it: it runs
 // the test alone on the original once more.
 func (u *Unit) whyRedAlone(ctx context.Context, test string, cause error) error {
-	r, err := u.run(ctx, lang.Request{Purpose: evidence.PurposeControl, Tests: []string{test}}, u.limits([]string{test}))
+	r, err := u.alone(ctx, test, nil)
 	if err != nil {
 		return err
 	}
@@ -339,6 +402,16 @@ func (u *Unit) facts(s lang.Symbol, p lang.Probe, test string, own lang.Symbol) 
 func credible(err error) bool {
 	var e *fault.Error
 	return errors.As(err, &e) && (e.Kind == fault.Unmeasured || e.Kind == fault.Negative)
+}
+
+// alone runs one test in a fresh process, on a probe or, without one, on the
+// original.
+func (u *Unit) alone(ctx context.Context, test string, p *lang.Probe) (evidence.Run, error) {
+	req := lang.Request{Purpose: evidence.PurposeControl, Tests: []string{test}}
+	if p != nil {
+		req.Purpose, req.Probe = evidence.PurposeProbe, p
+	}
+	return u.run(ctx, req, u.limits(req.Tests))
 }
 
 // run makes one run and turns a cancelled one into an error, so that half a

@@ -35,11 +35,11 @@ func (u *Unit) Reproduce(ctx context.Context, f evidence.Facts) (evidence.Certif
 			continue
 		}
 		a := &attempt{unit: u, symbol: s}
-		c, err := a.convict(ctx, p, f.Test)
+		kill, err := u.alone(ctx, f.Test, &p)
 		if err != nil {
 			return evidence.Certificate{}, err
 		}
-		return c, nil
+		return a.convict(ctx, charge{probe: p, test: f.Test, kill: kill})
 	}
 	return evidence.Certificate{}, differs("the driver makes no probe %s of %s", want.Short(), s.Name)
 }

@@ -84,11 +84,11 @@ func (u *Unit) steady(ctx context.Context, p lang.Probe, test string) ([]evidenc
 	}
 	var runs []evidence.Run
 	for _, changed := range inRandomOrder(evidence.SteadyRounds) {
-		req := lang.Request{Purpose: evidence.PurposeControl, Tests: []string{test}}
+		var on *lang.Probe
 		if changed {
-			req.Purpose, req.Probe = evidence.PurposeProbe, &p
+			on = &p
 		}
-		r, err := u.run(ctx, req, u.limits(req.Tests))
+		r, err := u.alone(ctx, test, on)
 		if err != nil {
 			return nil, err
 		}
