@@ -33,7 +33,7 @@ func (inv *invocation) workspace() lang.Workspace {
 	a := inv.app
 	return lang.Workspace{
 		Root: inv.checkout.Dir(), Origin: inv.repo.Root, Tree: inv.snap.Tree, Cache: a.Paths.Cache, Hidden: a.hidden(),
-		Min: evidence.Level(inv.rules().Isolation.Min), Max: a.MaxLevel, Network: networkOf(a.Config.Isolation.Network),
+		Min: evidence.Level(inv.rules().Isolation.Min), Max: a.MaxLevel, Network: networkOf(a.Config.Isolation.Network), Builds: !inv.o.StaticOnly,
 		Env: a.testEnv(), Record: inv.record,
 		Limits: evidence.Limits{
 			Wall: a.Config.Isolation.Wall, MemoryBytes: a.Config.Isolation.MemBytes, Processes: a.Config.Isolation.PIDs,

@@ -38,8 +38,8 @@ type StartOptions struct {
 	Gate        bool
 	Again       bool // measure again what is already known; prove TARGET does
 	ChangedOnly bool
-	Test        string // restrict to this test
-	Mutant      string // restrict to this operator or probe digest
+	Test        string   // restrict to this test
+	Mutants     []string // restrict to these operators or probe digests
 	Formats     []string
 	ReportDir   string
 }
@@ -242,7 +242,7 @@ func (inv *invocation) key() evidence.Digest {
 	o := inv.o
 	return evidence.DigestParts("start/v1", inv.app.Version, inv.repo.ID, string(inv.snap.Tree), string(inv.baseTree), inv.tools,
 		inv.app.configKey(), strings.Join(o.Only, "\n"), fmt.Sprint(o.Limit, o.Budget, o.NoProof, o.StaticOnly, o.Score, o.Strength, o.ChangedOnly),
-		o.Test, o.Mutant, strings.Join(o.Formats, ","), o.ReportDir)
+		o.Test, strings.Join(o.Mutants, "\n"), strings.Join(o.Formats, ","), o.ReportDir)
 }
 
 // reuse returns the saved result of the same start, if it left nothing to try.

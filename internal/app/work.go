@@ -531,8 +531,10 @@ func (inv *invocation) attemptOptions(k *known, u *unit) prove.Options {
 	if inv.o.Test != "" {
 		o.Tests = []string{inv.o.Test}
 	}
-	if want := inv.o.Mutant; want != "" {
-		o.Probe = func(p lang.Probe) bool { return matchesProbe(p, want) }
+	if want := inv.o.Mutants; len(want) > 0 {
+		o.Probe = func(p lang.Probe) bool {
+			return slices.ContainsFunc(want, func(w string) bool { return matchesProbe(p, w) })
+		}
 	}
 	if c := orStored(k.stale, k.live); c != nil && c.Record.Facts.Unit == u.id {
 		f := c.Record.Facts

@@ -128,7 +128,7 @@ func newProve(c *command) *cobra.Command {
 	f.Lookup("diff").NoOptDefVal = "HEAD"
 	f.BoolVar(&o.Score, "score", false, "try every probe of every kind")
 	f.StringVar(&o.Test, "test", "", "only this `TEST` may vouch")
-	f.StringVar(&o.Mutant, "mutant", "", "only probes of this `OPERATOR`, or the one with this digest")
+	f.StringSliceVar(&o.Mutants, "mutant", nil, "only probes of this `OPERATOR`, or the one with this digest; may be repeated")
 	f.BoolVar(&o.Gate, "gate", false, "exit 3 when the changed scope is not guarded as proveto.yaml asks")
 	addReportFlags(cmd, &o)
 	return cmd

@@ -70,6 +70,7 @@ type Workspace struct {
 	Min     evidence.Level
 	Max     evidence.Level
 	Network sandbox.Network
+	Builds  bool     // suites will be built: a driver may make its probes while it scans
 	Env     []string // allow-listed environment for the project's tests, as KEY=VALUE
 	// Limits are the most that one run of a suite may take; a zero field sets
 	// nothing. A baseline may take all of it, other runs what they ask for.

@@ -72,8 +72,11 @@ func (d *Driver) Scan(ctx context.Context, w lang.Workspace, p lang.Project) (*l
 	m := d.module(w, p)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.probed != nil {
-		return m.probed.answer.Scan, nil
+	if w.Builds || m.probed != nil {
+		// Loading is most of the work; where the probes cannot be made, Build says why.
+		if err := m.instrument(ctx, d, w); err == nil {
+			return m.probed.answer.Scan, nil
+		}
 	}
 	tc, err := m.tools(ctx, d, w)
 	if err != nil {
