@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/proveto/proveto/internal/evidence"
@@ -23,10 +21,6 @@ import (
 // switchVariable is set to a random id in every run of an instrumented suite,
 // sabotaged or not: code that looks for it learns nothing.
 const switchVariable = "PROVETO_SWITCH"
-
-// maxSelector is the longest -test.run that is passed: the kernel takes 128 KiB
-// in one argument.
-const maxSelector = 100 << 10
 
 // suite implements [lang.Suite] for one unit.
 type suite struct {
@@ -92,7 +86,10 @@ func (s *suite) Run(ctx context.Context, r lang.Request) (evidence.Run, error) {
 
 // instructions are what the controller of this run is told.
 func (s *suite) instructions(r lang.Request) (controller.Instructions, error) {
-	in := controller.Instructions{Root: s.w.Root, Plant: r.Plant}
+	in := controller.Instructions{Root: s.w.Root, Plant: r.Plant, Tests: map[string]bool{}}
+	for _, t := range r.Tests {
+		in.Tests[t] = true
+	}
 	switch {
 	case s.plain != nil:
 		if r.Probe != nil && r.Probe.Digest() != s.plain.Digest() {
@@ -117,14 +114,12 @@ func (s *suite) instructions(r lang.Request) (controller.Instructions, error) {
 	return in, nil
 }
 
-// arguments of the test binary. Its own time limit is off: limits are ours. An
+// arguments of the test binary. Which tests it runs is told to the controller.
+// Its own time limit is off: limits are ours. An
 // os.Exit(0) inside a test is not turned into a panic, as go test does, because
 // the missing end mark shows it.
 func arguments(r lang.Request) []string {
 	out := []string{"-test.timeout=0"}
-	if len(r.Tests) > 0 {
-		out = append(out, "-test.run="+selector(r.Tests))
-	}
 	if r.Shuffle != 0 {
 		out = append(out, "-test.shuffle="+strconv.FormatInt(r.Shuffle, 10))
 	}
@@ -136,36 +131,6 @@ func arguments(r lang.Request) []string {
 		out = append(out, "-test.parallel=1")
 	}
 	return out
-}
-
-// selector is the pattern that selects exactly the named tests, with their
-// subtests and parents. A list too long for one argument selects by the names of
-// the top-level tests, and in the last resort everything.
-func selector(tests []string) string {
-	pattern := func(names []string) string {
-		var alternatives []string
-		for _, name := range names {
-			levels := strings.Split(name, "/")
-			for i, l := range levels {
-				levels[i] = "^" + regexp.QuoteMeta(l) + "$"
-			}
-			alternatives = append(alternatives, strings.Join(levels, "/"))
-		}
-		return strings.Join(alternatives, "|")
-	}
-	if p := pattern(tests); len(p) <= maxSelector {
-		return p
-	}
-	var tops []string
-	for _, t := range tests {
-		top, _, _ := strings.Cut(t, "/")
-		tops = append(tops, top)
-	}
-	slices.Sort(tops)
-	if p := pattern(slices.Compact(tops)); len(p) <= maxSelector {
-		return p
-	}
-	return "."
 }
 
 // environ is the environment of one run, as go test gives it: the go command

@@ -156,24 +156,6 @@ func ended(r evidence.Run) []string {
 	return out
 }
 
-func TestSelectorStaysWithinOneArgument(t *testing.T) {
-	t.Parallel()
-	var many []string
-	for range 3000 {
-		many = append(many, "TestTable/a row with a name that is long enough")
-	}
-	if got := selector(many); got != "^TestTable$" {
-		t.Errorf("selector of a long list = %.80s…, want the top-level test", got)
-	}
-	many = nil
-	for i := range 3000 {
-		many = append(many, "Test"+strings.Repeat("x", 40)+string(rune('a'+i%26))+strings.Repeat("y", i%100))
-	}
-	if got := selector(many); len(got) > maxSelector {
-		t.Errorf("selector has %d bytes, want at most %d", len(got), maxSelector)
-	}
-}
-
 func TestSuiteOrderAndFailFast(t *testing.T) {
 	t.Parallel()
 	b := setupShared(t)

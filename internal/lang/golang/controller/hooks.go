@@ -26,6 +26,7 @@ var hooks = []hook{
 	{"T.report", first("T", "report", "provetoEnd(&%s.common);")},
 	{"F.report", first("F", "report", "provetoEnd(&%s.common);")},
 	{"M.Run", first("M", "Run", "_ = %s; provetoRun(); defer provetoRan();")},
+	{"matcher.fullName", insertChoice},
 	{"runExample", insertExample},
 	{"InternalExample.processRunResult", insertExampleResult},
 }
@@ -154,6 +155,22 @@ func insertRunner(name string) func(*pkg) error {
 		}
 		return nil
 	}
+}
+
+// insertChoice hooks the choice of tests by name, after the name was made unique
+// and before the patterns of the command line are tried.
+func insertChoice(p *pkg) error {
+	fd, err := p.function("matcher", "fullName")
+	if err != nil {
+		return err
+	}
+	for _, s := range fd.Body.List {
+		if as, ok := s.(*ast.AssignStmt); ok && types.ExprString(as.Lhs[0]) == "elem" {
+			p.insert(s.Pos(), "if ok, partial, told := provetoChosen(name); told { return name, ok, partial }; ")
+			return nil
+		}
+	}
+	return errors.New("the name is not split into elements")
 }
 
 func insertExample(p *pkg) error {

@@ -51,7 +51,10 @@ type Instructions struct {
 	AtInit  bool   `json:"at_init,omitempty"` // on from the start of the process
 	Differ  bool   `json:"differ,omitempty"`  // report whether the probe changed a value
 	Plant   string `json:"plant,omitempty"`   // the test that fails before it starts
-	Root    string `json:"root,omitempty"`    // file names are reported relative to it
+	// Tests are the full names of the tests to run, with all that is below them;
+	// none: what -test.run says.
+	Tests map[string]bool `json:"tests,omitempty"`
+	Root  string          `json:"root,omitempty"` // file names are reported relative to it
 	// Bases are added to the numbers of sites in reports, by import path, so
 	// that no two packages share a number.
 	Bases map[string]int64 `json:"bases,omitempty"`

@@ -96,6 +96,25 @@ func provetoParent(c *common) *common {
 // parent and is no test of its own.
 func provetoBubble(c *common) bool { return c.parent != nil && c.parent.name == c.name }
 
+// provetoChosen tells whether the instructions choose a test: it is named, it is
+// below one that is, or (partial) above one. Without names nothing is told, and
+// -test.run decides. Looking names up costs the same for one test and for
+// thousands, which patterns do not.
+func provetoChosen(name string) (ok, partial, told bool) {
+	if !proveto.on || len(proveto.chosen) == 0 {
+		return false, false, false
+	}
+	if proveto.chosen[name] {
+		return true, false, true
+	}
+	for i := range name {
+		if name[i] == '/' && proveto.chosen[name[:i]] {
+			return true, false, true
+		}
+	}
+	return proveto.above[name], proveto.above[name], true
+}
+
 // provetoPause and provetoResume surround the wait of a parallel test.
 func provetoPause(c *common) {
 	if !proveto.on {

@@ -30,6 +30,7 @@ type provetoReport struct {
 	atInit         bool
 	differ         bool
 	plant          string
+	chosen, above  map[string]bool // tests to run, and those that have one of them below
 	root           string
 	bases          map[string]int64
 
@@ -99,6 +100,20 @@ func (r *provetoReport) instruct(in map[string]string) {
 	r.pkg, r.plant, r.root = in[p+"package"], in[p+"plant"], in[p+"root"]
 	r.site, _ = strconv.Atoi(in[p+"site"]) // absent: no site
 	r.atInit, r.differ = in[p+"at_init"] == "true", in[p+"differ"] == "true"
+	r.chosen, r.above = map[string]bool{}, map[string]bool{}
+	const t = p + "tests."
+	for k := range in {
+		if len(k) <= len(t) || k[:len(t)] != t {
+			continue
+		}
+		name := k[len(t):]
+		r.chosen[name] = true
+		for i := range name {
+			if name[i] == '/' {
+				r.above[name[:i]] = true
+			}
+		}
+	}
 	r.bases = map[string]int64{}
 	const b = p + "bases."
 	for k, v := range in {
