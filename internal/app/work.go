@@ -21,6 +21,9 @@ import (
 	"github.com/proveto/proveto/internal/view"
 )
 
+// codeOutOfBudget is the reason of what was not begun before the budget ended.
+const codeOutOfBudget fault.Code = "out_of_budget"
+
 // batchSize is how many targets one job attempts: enough that a job is worth its
 // row, few enough that two workers end together.
 const batchSize = 6
@@ -315,8 +318,12 @@ func (inv *invocation) finish(ctx context.Context, j queue.Job, next []newJob) e
 // prepare builds a unit and runs its baselines; its targets become jobs, those
 // that it does not reach wait for the other units.
 func (inv *invocation) prepare(ctx context.Context, j queue.Job, u *unit) error {
-	inv.p.Phase("baseline", u.id)
-	ready, err := inv.makeReady(ctx, u)
+	var ready *prove.Unit
+	err := inv.inTime()
+	if err == nil {
+		inv.p.Phase("baseline", u.id)
+		ready, err = inv.makeReady(ctx, u)
+	}
 	if err != nil && (ctx.Err() != nil || !credibleSetup(err)) {
 		return err
 	}
@@ -338,6 +345,15 @@ func (inv *invocation) prepare(ctx context.Context, j queue.Job, u *unit) error 
 		next = append(next, inv.cross()...)
 	}
 	return inv.finish(ctx, j, next)
+}
+
+// inTime refuses new work once the budget is over. What has begun goes on to its
+// end.
+func (inv *invocation) inTime() error {
+	if inv.deadline.IsZero() || !inv.app.now().After(inv.deadline) {
+		return nil
+	}
+	return fault.New(fault.Unmeasured, codeOutOfBudget, "the budget of %s ended first", inv.o.Budget)
 }
 
 func (inv *invocation) proofOn() bool { return !inv.o.NoProof && inv.o.Limit != 0 }
@@ -449,12 +465,26 @@ func (inv *invocation) unreached(k *known, own *unit) {
 		}
 	case !inv.proofOn():
 		k.reason = "proof_off"
+	case own != nil && own.project.outOfBudget():
+		// Tests that were not run may reach it.
+		k.reason = string(codeOutOfBudget)
 	case own == nil || own.tests == 0:
 		k.reason = string(lang.NoTests)
 	case hindered(k, own):
 	default:
 		k.reason = string(evidence.NoCoverage)
 	}
+}
+
+// outOfBudget tells whether a suite of the project was not run because the budget
+// ended first.
+func (p *project) outOfBudget() bool {
+	for _, u := range p.units {
+		if u.failure != nil && fault.From(u.failure).Code == codeOutOfBudget {
+			return true
+		}
+	}
+	return false
 }
 
 // hindered words a target that is reached only by tests that cannot vouch. Those
@@ -507,8 +537,8 @@ func (inv *invocation) attempt(ctx context.Context, j queue.Job, u *unit, target
 func (inv *invocation) stopped() string {
 	inv.work.mu.Lock()
 	defer inv.work.mu.Unlock()
-	if !inv.deadline.IsZero() && inv.app.now().After(inv.deadline) {
-		return "out_of_budget"
+	if inv.inTime() != nil {
+		return string(codeOutOfBudget)
 	}
 	if inv.left == 0 {
 		return "limit"
