@@ -608,7 +608,7 @@ func (inv *invocation) save(ctx context.Context, v *view.Start) error {
 	if err != nil {
 		return err
 	}
-	return inv.app.append(ctx, d)
+	return inv.commit(ctx, []ledger.Draft{d}, nil)
 }
 
 // savedStart is the stored form of a result; the sources are kept so that the

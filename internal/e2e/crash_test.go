@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,8 +21,12 @@ func TestKilledStartIsFinishedByTheNext(t *testing.T) {
 	if long() {
 		n = 500
 	}
-	w := newWorld(t, shop())
-	killAtRandom(t, w, n)
+	for i := range 2 { // side by side: two users of one machine
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			killAtRandom(t, newWorld(t, shop()), n/2)
+		})
+	}
 }
 
 // TestKilledStartOfRealModule is the same on a module of the world.
