@@ -64,7 +64,10 @@ func killAtRandom(t *testing.T, w *world, n int) {
 	want := a.words()
 	tree := digestTree(t, w.repo)
 	killed, took := 0, e.Took
-	for i := range n {
+	for i := 0; killed < n; i++ {
+		if i == 4*n {
+			t.Fatalf("%d of %d starts were killed before their end", killed, i)
+		}
 		one := w.other()
 		one.cache = w.cache // as on the user's machine: the cache lives on
 		kills := 1 + r.IntN(2)
@@ -90,10 +93,7 @@ func killAtRandom(t *testing.T, w *world, n int) {
 			t.Fatalf("state kept for a look: %s", keep(t, one.state))
 		}
 	}
-	t.Logf("%d of the starts were killed before their end (an undisturbed one took %s)", killed, e.Took.Round(time.Millisecond))
-	if killed == 0 {
-		t.Errorf("no kill hit a start that was running")
-	}
+	t.Logf("%d starts were killed before their end (an undisturbed one took %s)", killed, e.Took.Round(time.Millisecond))
 }
 
 func killOne(t *testing.T, w *world, r *rand.Rand, took time.Duration) bool {
