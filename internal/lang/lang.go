@@ -71,6 +71,8 @@ type Workspace struct {
 	Max     evidence.Level
 	Network sandbox.Network
 	Env     []string // allow-listed environment for the project's tests, as KEY=VALUE
+	// Configured are the names in Env that the project's configuration sets.
+	Configured []string
 	// Limits are the most that one run of a suite may take; a zero field sets
 	// nothing. A baseline may take all of it, other runs what they ask for.
 	Limits evidence.Limits
@@ -219,7 +221,8 @@ type Request struct {
 	// OtherEnv runs in a second environment: another user name, home, host name,
 	// time zone and CI variables. Code that behaves by them is found out.
 	OtherEnv bool
-	// Observe records reach per test, sites and values seen. Only for baselines.
+	// Observe records reach and reads per test, sites and values seen. Only on the
+	// original.
 	Observe bool
 	// FailFast stops after the first failing test.
 	FailFast bool

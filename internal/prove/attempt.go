@@ -102,14 +102,14 @@ func (u *Unit) candidates(symbol string, o Options) []string {
 }
 
 func (u *Unit) target(s lang.Symbol, tests []string) evidence.Target {
-	var reached []string
+	var reached, reads []string
 	for _, t := range tests {
-		reached = append(reached, u.Executed(t)...)
+		reached, reads = append(reached, u.Executed(t)...), append(reads, u.Consulted(t)...)
 	}
-	reached = union(reached, nil)
+	reached, reads = union(reached, nil), union(reads, nil)
 	return evidence.Target{
 		Language: u.Today.Scan.Project.Language, Project: u.Today.Scan.Project.Dir, Unit: u.ID,
-		Symbol: s.ID, SymbolDigest: s.Digest, Tests: nonNil(tests), Reached: nonNil(reached), Inputs: u.Today.Inputs(s.ID, u.ID, reached),
+		Symbol: s.ID, SymbolDigest: s.Digest, Tests: nonNil(tests), Reached: nonNil(reached), Reads: reads,
 	}
 }
 
@@ -134,6 +134,12 @@ type attempt struct {
 }
 
 func (a *attempt) outcome(reason, detail string) (Outcome, error) {
+	// What a certificate is bound to decides the measurement that names it, too.
+	for _, c := range a.certs {
+		f := c.Record().Facts
+		a.target.Reached, a.target.Reads = union(a.target.Reached, sortedIDs(f.Reached)), union(a.target.Reads, sortedIDs(f.Reads))
+	}
+	a.target.Inputs = a.unit.Today.Inputs(a.target.Symbol, a.target.Unit, a.target.Reached, a.target.Reads)
 	m, err := evidence.NewMeasurement(a.target, a.unit.Tree, a.trials, reason, detail)
 	if err != nil {
 		return Outcome{}, err
@@ -276,6 +282,9 @@ func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evide
 	for _, s := range steps {
 		req := alone
 		req.Purpose, req.Probe = s.purpose, s.probe
+		// What another test did first in a suite (a sync.Once, a cache) this one does
+		// itself when it is alone: the control shows all that it depends on.
+		req.Observe = s.purpose == evidence.PurposeControl
 		var err error
 		if *s.run, err = u.run(ctx, req, u.limits(alone.Tests)); err != nil {
 			return evidence.Certificate{}, err
@@ -294,7 +303,7 @@ func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evide
 			return evidence.Certificate{}, err
 		}
 	}
-	f := u.facts(a.symbol, p, test, own)
+	f := u.facts(a.symbol, p, test, own, rs.Control)
 	c, err := evidence.NewDiscrimination(f, rs)
 	if err != nil {
 		return evidence.Certificate{}, err
@@ -316,16 +325,21 @@ func (u *Unit) whyRedAlone(ctx context.Context, test string, cause error) error 
 }
 
 // facts binds a certificate to the digests of everything that can change it.
-func (u *Unit) facts(s lang.Symbol, p lang.Probe, test string, own lang.Symbol) evidence.Facts {
-	t := u.Today
+func (u *Unit) facts(s lang.Symbol, p lang.Probe, test string, own lang.Symbol, alone evidence.Run) evidence.Facts {
+	t, seen := u.Today, alone.Reach()
 	reached := map[string]evidence.Digest{s.ID: s.Digest, own.ID: own.Digest}
-	for _, id := range u.Executed(test) {
+	for _, id := range union(u.Executed(test), seen.Of(test)) {
 		sy, ok := t.Symbol(id)
 		if ok {
 			reached[id] = sy.Digest
 		}
 	}
+	reads := map[string]evidence.Digest{}
+	for _, name := range union(u.Consulted(test), seen.Reads(test)) {
+		reads[name] = t.Read(name)
+	}
 	return evidence.Facts{
+		Reads:    reads,
 		Language: t.Scan.Project.Language, Project: t.Scan.Project.Dir, Unit: u.ID,
 		Symbol: s.ID, SymbolDigest: s.Digest, Probe: p.Probe, Test: test, TestDigest: own.Digest, Reached: reached,
 		Setup: t.Setup(u.ID), Data: t.units[u.ID].Data, Locks: t.Scan.Locks, Toolchain: t.Scan.Toolchain, Driver: t.Scan.Driver,

@@ -107,6 +107,9 @@ func (r *provetoReport) instruct(in map[string]string) {
 		}
 	}
 	r.on = true
+	if r.observe {
+		provetoListen()
+	}
 	if r.observe || r.atInit {
 		provetoStart()
 	}
