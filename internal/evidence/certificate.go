@@ -137,6 +137,9 @@ func NewDiscrimination(f Facts, rs Runs) (Certificate, error) {
 	for _, r := range rs.Steady {
 		digests.Steady = append(digests.Steady, r.digest)
 	}
+	if rs.Plain == nil && f.Reads[ReadProcess] != "" {
+		return Certificate{}, fault.New(fault.Unmeasured, CodeFastLane, "%s looks at processes, and no build without a switch was tried", f.Test)
+	}
 	if rs.Plain != nil {
 		if _, err := killedBy(f.Test, *rs.Plain); err != nil {
 			return Certificate{}, fault.Wrap(err, fault.Unmeasured, CodeFastLane, "a plainly mutated build without a switch disagreed")

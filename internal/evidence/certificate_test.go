@@ -111,6 +111,9 @@ func spoils() []spoil {
 	add(evidence.CodeMismatch, "repeat before the control", func(s *scene) { s.runs["repeat"].rec.Started = s.runs["kill"].rec.Started })
 	add(evidence.CodeMismatch, "one run as kill and repeat", func(s *scene) { s.runs["repeat"] = s.runs["kill"] })
 	add(evidence.CodeMismatch, "one baseline twice", func(s *scene) { s.runs["shuffled"] = s.runs["baseline"] })
+	add(evidence.CodeFastLane, "no plain run of a test that looks at processes", func(s *scene) {
+		s.facts.Reads, s.runs["plain"].absent = map[string]evidence.Digest{evidence.ReadProcess: digest("process")}, true
+	})
 	facts := map[string]func(f *evidence.Facts){
 		"no symbol":                   func(f *evidence.Facts) { f.Symbol = "" },
 		"no test":                     func(f *evidence.Facts) { f.Test = "" },

@@ -18,7 +18,7 @@ const (
 	EventSkip    EventKind = "skip"    // Test ended skipped
 	EventSymbols EventKind = "symbols" // Names: symbol ids; the first has index Base
 	EventReach   EventKind = "reach"   // Test executed the symbols with the indices in Index
-	EventReads   EventKind = "reads"   // Test consulted what Names names: "file PATH" below the checkout, "env NAME"
+	EventReads   EventKind = "reads"   // Test consulted what Names names: "file PATH" below the checkout, "env NAME", "process", "tree"
 	EventSites   EventKind = "sites"   // Test executed the probe sites with the numbers in Index
 	EventValue   EventKind = "value"   // Values seen at probe site Base
 	EventDiffer  EventKind = "differ"  // a probe that was on changed a value: Values are original, changed; Base counts the calls
@@ -36,6 +36,10 @@ const (
 	ByHarness   By = "harness"   // the runner's own complaint: misuse of its API, no result
 	ByPlanted   By = "planted"   // the failing assertion that we planted
 )
+
+// ReadProcess is the name under which a test is reported that looks at processes.
+// It may have found the switch in its own: only a build without one convicts.
+const ReadProcess = "process"
 
 // InitTest is the name under which code that runs before any test is reported.
 const InitTest = "(init)"

@@ -304,6 +304,14 @@ func (a *attempt) convict(ctx context.Context, p lang.Probe, test string) (evide
 		}
 	}
 	f := u.facts(a.symbol, p, test, own, rs.Control)
+	if f.Reads[evidence.ReadProcess] != "" {
+		plain, err := u.runPlain(ctx, p, f.Test)
+		if err != nil {
+			return evidence.Certificate{}, err
+		}
+		rs.Plain = &plain
+		return evidence.NewDiscrimination(f, rs)
+	}
 	c, err := evidence.NewDiscrimination(f, rs)
 	if err != nil {
 		return evidence.Certificate{}, err

@@ -66,6 +66,8 @@ func (r *reads) look(name string) evidence.Digest {
 		return r.file(what)
 	case "env":
 		return r.variable(what)
+	case evidence.ReadProcess:
+		return evidence.DigestParts(evidence.ReadProcess)
 	case configured:
 		parts := []string{configured}
 		for _, n := range r.w.Configured {

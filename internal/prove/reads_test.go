@@ -128,3 +128,34 @@ func TestFactsHoldWhatATestDoesAlone(t *testing.T) {
 		t.Errorf("lapses for %v, want reached_changed", causes)
 	}
 }
+
+// A test that looks at its own process may have found the switch there: each of
+// its certificates needs a build without one, and others are not its concern.
+func TestLookingAtProcessesNeedsThePlainBuild(t *testing.T) {
+	t.Parallel()
+	spy := scripted{"TestSpy", []string{double}, func(w world) string {
+		if w.probe != "" && !w.plain {
+			return fails
+		}
+		return passes
+	}}
+	honest := scripted{"TestTriple", []string{triple}, func(w world) string {
+		if w.probe != "" {
+			return fails
+		}
+		return passes
+	}}
+	s := newMemory(spy, honest)
+	s.addProbe(triple, evidence.ProbeResult, "result 0")
+	s.reads = map[string][]string{"TestSpy": {evidence.ReadProcess}}
+	u := ready(t, s)
+	if m := attemptOf(t, u, triple, Options{}); m.Word != evidence.Proven {
+		t.Errorf("Triple is %s (%s), want proven", m.Word, m.Reason)
+	}
+	if m := attemptOf(t, u, double, Options{}); m.Word != evidence.NotMeasured || m.Reason != string(evidence.CodeSurvived) && m.Reason != string(evidence.CodeFastLane) {
+		t.Errorf("Double is %s (%s), want not_measured because the plain build disagrees", m.Word, m.Reason)
+	}
+	if m := attemptOf(t, u, triple, Options{}); m.Word != evidence.Proven {
+		t.Errorf("Triple is %s (%s) afterwards, want proven", m.Word, m.Reason)
+	}
+}

@@ -60,6 +60,10 @@ func (r *provetoReads) file(name string) string {
 	if name[0] != '/' {
 		name = r.dir + "/" + name
 	}
+	if strings.HasPrefix(name, "/proc/") {
+		// It looks at processes, its own as well, where it can find our switch.
+		provetoCurrent().consulted("process")
+	}
 	if name == proveto.root {
 		name += "/."
 	}
