@@ -115,6 +115,10 @@ type Unit struct {
 	Imports []string
 	Tests   int             // test functions, examples and fuzz targets
 	Data    evidence.Digest // of files beside the sources that tests can read
+	// Undefined is a name in the sources that nothing defines, with its place; empty
+	// when there is none. A suite that builds all the same knows it from the driver's
+	// own additions, and is about something else than the project.
+	Undefined string
 	// Setup covers the code outside tests that runs when a process with this unit
 	// starts; empty when there is none. TestSetup covers the same in its tests, and
 	// what surrounds them (TestMain with all that it can call).
