@@ -36,7 +36,7 @@ func (a *App) current(ctx context.Context) (*view.Start, view.Subject, error) {
 	if err != nil {
 		return nil, inv.subject, err
 	}
-	if saved != nil && tree == inv.snap.Tree {
+	if saved != nil && inv.stands(saved, tree) {
 		return saved.Start, inv.subject, nil
 	}
 	if err := inv.scan(ctx); err != nil {
@@ -64,6 +64,12 @@ func (inv *invocation) carryReasons() {
 			}
 		}
 	}
+}
+
+// stands tells whether a saved result is about the tree as it is now, with the
+// same around it.
+func (inv *invocation) stands(saved *savedStart, tree evidence.Tree) bool {
+	return tree == inv.snap.Tree && saved.Around == inv.surroundings() && !saved.Outside
 }
 
 // latest is the last saved result of a repository; nil when there is none.
@@ -237,7 +243,7 @@ func (a *App) Status(ctx context.Context) (*view.Status, error) {
 	}
 	previous := saved.Start
 	now := previous
-	if tree != inv.snap.Tree {
+	if !inv.stands(saved, tree) {
 		if now, _, err = a.current(ctx); err != nil {
 			return nil, err
 		}

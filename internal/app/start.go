@@ -242,7 +242,14 @@ func (inv *invocation) key() evidence.Digest {
 	o := inv.o
 	return evidence.DigestParts("start/v1", inv.app.Version, inv.repo.ID, string(inv.snap.Tree), string(inv.baseTree), inv.tools,
 		inv.app.configKey(), strings.Join(o.Only, "\n"), fmt.Sprint(o.Limit, o.Budget, o.NoProof, o.StaticOnly, o.Score, o.Strength, o.ChangedOnly),
-		o.Test, strings.Join(o.Mutants, "\n"), strings.Join(o.Formats, ","), o.ReportDir)
+		o.Test, strings.Join(o.Mutants, "\n"), strings.Join(o.Formats, ","), o.ReportDir, string(inv.surroundings()))
+}
+
+// surroundings is the digest of what is around the tree: the tools and the
+// variables that tests see.
+func (inv *invocation) surroundings() evidence.Digest {
+	w := lang.Workspace{Env: inv.app.testEnv(), Configured: slices.Sorted(mapsKeys(inv.app.Config.Prove.TestEnv))}
+	return evidence.DigestParts(append([]string{"surroundings/v1", inv.tools}, prove.Surroundings(w)...)...)
 }
 
 // reuse returns the saved result of the same start, if it left nothing to try.
@@ -372,7 +379,7 @@ func noProject(root string) error {
 // join adds a project: today's digests against the stored certificates and
 // measurements, and the ranking of its targets.
 func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driver, s *lang.Scan) error {
-	p := &project{Project: s.Project, driver: d, today: prove.NewToday(s), known: map[string]*known{}, units: map[string]*unit{}}
+	p := &project{Project: s.Project, driver: d, today: prove.NewToday(s, inv.workspace()), known: map[string]*known{}, units: map[string]*unit{}}
 	g, problems := newGraph(s)
 	var targets []lang.Symbol
 	for _, sy := range s.Symbols {
@@ -595,7 +602,7 @@ func (inv *invocation) save(ctx context.Context, v *view.Start) error {
 		return err
 	}
 	body, err := json.Marshal(savedStart{
-		Start: v, Sources: v.Sources, Subject: inv.subject, Complete: inv.complete(v), Head: &view.Head{Seq: h.Seq, Root: string(h.Root)},
+		Start: v, Sources: v.Sources, Subject: inv.subject, Complete: inv.complete(v), Around: inv.surroundings(), Outside: inv.outside(), Head: &view.Head{Seq: h.Seq, Root: string(h.Root)},
 	})
 	if err != nil {
 		return fmt.Errorf("encode result: %w", err)
@@ -619,6 +626,10 @@ type savedStart struct {
 	Subject  view.Subject        `json:"saved_subject"`
 	Head     *view.Head          `json:"saved_head"`
 	Complete bool                `json:"complete"` // nothing was left to try
+	// Around is the digest of what was around the tree: see [invocation.surroundings].
+	Around evidence.Digest `json:"around"`
+	// Outside says that a test reads a file that leads out of the tree.
+	Outside bool `json:"outside,omitempty"`
 }
 
 // retried are the reasons whose cause can lie outside the inputs: each
@@ -630,6 +641,12 @@ var retried = map[string]bool{
 	string(lang.Configuration): true, string(lang.TimedOut): true, string(lang.Permission): true, string(lang.UnsupportedRunner): true,
 }
 
+// outside tells whether a test reads a file that leads out of the tree: then an
+// equal tree does not say that nothing changed.
+func (inv *invocation) outside() bool {
+	return slices.ContainsFunc(inv.projects, func(p *project) bool { return p.today.Outside() })
+}
+
 func (inv *invocation) complete(v *view.Start) bool {
 	if len(v.Artifacts) == 0 || len(v.Suite.Red)+len(v.Suite.Flaky) > 0 {
 		return false
@@ -638,6 +655,9 @@ func (inv *invocation) complete(v *view.Start) bool {
 		if s.Word == string(evidence.NotMeasured) && retried[s.Reason] {
 			return false
 		}
+	}
+	if inv.outside() {
+		return false
 	}
 	return true
 }

@@ -196,7 +196,7 @@ func (inv *invocation) readyIn(ctx context.Context, d lang.Driver, lp lang.Proje
 	if err != nil {
 		return nil, err
 	}
-	ready, err := prove.Prepare(ctx, suite, prove.NewToday(s), inv.snap.Tree)
+	ready, err := prove.Prepare(ctx, suite, prove.NewToday(s, inv.workspace()), inv.snap.Tree)
 	if err != nil {
 		return nil, errors.Join(err, suite.Close())
 	}

@@ -183,7 +183,8 @@ func (inv *invocation) settled(k *known) bool {
 	if inv.o.Score && (m == nil || !slices.ContainsFunc(m.Trials, func(t evidence.TrialRecord) bool { return t.Probe.Kind != evidence.ProbeResult })) {
 		return false
 	}
-	return k.live != nil || (m != nil && !retried[m.Reason])
+	// A measurement that says proven is worth no more than its certificates.
+	return k.live != nil || (m != nil && m.Word != evidence.Proven && !retried[m.Reason])
 }
 
 // waiversDiffer tells whether a probe was waived, or its waiver ended, since the

@@ -26,11 +26,14 @@ type Facts struct {
 	Test         string            `json:"test"` // full name of the crediting leaf test
 	TestDigest   Digest            `json:"test_digest"`
 	Reached      map[string]Digest `json:"reached"` // project symbols that the test executed, test code included
-	Setup        Digest            `json:"setup"`   // code that runs before and around the tests: initialisers of all that is linked, TestMain
-	Data         Digest            `json:"data"`    // files beside the sources that the tests can read
-	Locks        Digest            `json:"locks"`   // manifests and lock files
-	Toolchain    string            `json:"toolchain"`
-	Driver       string            `json:"driver"`
+	// Reads are the files of the checkout and the variables that the test was seen
+	// to consult, by the names of [EventReads], as they were then.
+	Reads     map[string]Digest `json:"reads,omitempty"`
+	Setup     Digest            `json:"setup"` // code that runs before and around the tests: initialisers of all that is linked, TestMain
+	Data      Digest            `json:"data"`  // files beside the sources that the tests can read
+	Locks     Digest            `json:"locks"` // manifests and lock files
+	Toolchain string            `json:"toolchain"`
+	Driver    string            `json:"driver"`
 }
 
 // Runs are the measurements behind a certificate, in the order in which they
@@ -133,6 +136,9 @@ func NewDiscrimination(f Facts, rs Runs) (Certificate, error) {
 	}
 	for _, r := range rs.Steady {
 		digests.Steady = append(digests.Steady, r.digest)
+	}
+	if rs.Plain == nil && f.Reads[ReadProcess] != "" {
+		return Certificate{}, fault.New(fault.Unmeasured, CodeFastLane, "%s looks at processes, and no build without a switch was tried", f.Test)
 	}
 	if rs.Plain != nil {
 		if _, err := killedBy(f.Test, *rs.Plain); err != nil {
@@ -239,9 +245,17 @@ func sameSubject(f Facts, rs Runs) error {
 	if f.Reached[f.Symbol] != f.SymbolDigest {
 		return bad("%s was not seen to execute %s", f.Test, f.Symbol)
 	}
-	for _, id := range rs.Baselines[0].Reach().Of(f.Test) {
-		if f.Reached[id] == "" {
-			return bad("%s executed %s, whose digest is missing", f.Test, id)
+	for _, r := range []Run{rs.Baselines[0], rs.Baselines[1], rs.Control} {
+		seen := r.Reach()
+		for _, id := range seen.Of(f.Test) {
+			if f.Reached[id] == "" {
+				return bad("%s executed %s, whose digest is missing", f.Test, id)
+			}
+		}
+		for _, name := range seen.Reads(f.Test) {
+			if f.Reads[name] == "" {
+				return bad("%s read %s, whose digest is missing", f.Test, name)
+			}
 		}
 	}
 	probe := f.Probe.Digest()

@@ -111,6 +111,9 @@ func spoils() []spoil {
 	add(evidence.CodeMismatch, "repeat before the control", func(s *scene) { s.runs["repeat"].rec.Started = s.runs["kill"].rec.Started })
 	add(evidence.CodeMismatch, "one run as kill and repeat", func(s *scene) { s.runs["repeat"] = s.runs["kill"] })
 	add(evidence.CodeMismatch, "one baseline twice", func(s *scene) { s.runs["shuffled"] = s.runs["baseline"] })
+	add(evidence.CodeFastLane, "no plain run of a test that looks at processes", func(s *scene) {
+		s.facts.Reads, s.runs["plain"].absent = map[string]evidence.Digest{evidence.ReadProcess: digest("process")}, true
+	})
 	facts := map[string]func(f *evidence.Facts){
 		"no symbol":                   func(f *evidence.Facts) { f.Symbol = "" },
 		"no test":                     func(f *evidence.Facts) { f.Test = "" },
@@ -127,10 +130,17 @@ func spoils() []spoil {
 	for n, change := range facts {
 		add(evidence.CodeMismatch, "facts: "+n, func(s *scene) { change(&s.facts) })
 	}
-	add(evidence.CodeMismatch, "facts: a symbol of the first baseline left out", func(s *scene) {
-		s.runs["baseline"].events[0].Names = append(s.runs["baseline"].events[0].Names, "helper")
-		s.runs["baseline"].events[2].Index = []int64{0, 1}
-	})
+	for _, n := range []string{"baseline", "shuffled", "control"} {
+		add(evidence.CodeMismatch, "facts: a symbol of the "+n+" run left out", func(s *scene) {
+			s.runs[n].events[0].Names = append(s.runs[n].events[0].Names, "helper")
+			s.runs[n].events[2].Index = []int64{0, 1}
+		})
+		for test, what := range map[string]string{testName: "file", "TestDouble": "parent's file", evidence.InitTest: "initialiser's file"} {
+			add(evidence.CodeMismatch, "facts: a "+what+" of the "+n+" run left out", func(s *scene) {
+				s.runs[n].events = append([]evidence.Event{{Kind: evidence.EventReads, Test: test, Names: []string{"file testdata/want.txt"}}}, s.runs[n].events...)
+			})
+		}
+	}
 	return out
 }
 

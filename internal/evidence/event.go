@@ -18,6 +18,7 @@ const (
 	EventSkip    EventKind = "skip"    // Test ended skipped
 	EventSymbols EventKind = "symbols" // Names: symbol ids; the first has index Base
 	EventReach   EventKind = "reach"   // Test executed the symbols with the indices in Index
+	EventReads   EventKind = "reads"   // Test consulted what Names names: "file PATH" below the checkout, "env NAME", "process", "tree"
 	EventSites   EventKind = "sites"   // Test executed the probe sites with the numbers in Index
 	EventValue   EventKind = "value"   // Values seen at probe site Base
 	EventDiffer  EventKind = "differ"  // a probe that was on changed a value: Values are original, changed; Base counts the calls
@@ -35,6 +36,10 @@ const (
 	ByHarness   By = "harness"   // the runner's own complaint: misuse of its API, no result
 	ByPlanted   By = "planted"   // the failing assertion that we planted
 )
+
+// ReadProcess is the name under which a test is reported that looks at processes.
+// It may have found the switch in its own: only a build without one convicts.
+const ReadProcess = "process"
 
 // InitTest is the name under which code that runs before any test is reported.
 const InitTest = "(init)"
@@ -117,6 +122,7 @@ func (r Run) Failures() []Event {
 type Reach struct {
 	byTest map[string]map[string]bool // name as reported → symbol ids
 	init   map[string]bool
+	reads  map[string]map[string]bool // name as reported, InitTest too → what was consulted
 }
 
 // Reach indexes the run's reach events. It is empty unless the run recorded
@@ -130,8 +136,16 @@ func (r Run) Reach() Reach {
 			}
 		}
 	}
-	out := Reach{byTest: map[string]map[string]bool{}, init: map[string]bool{}}
+	out := Reach{byTest: map[string]map[string]bool{}, init: map[string]bool{}, reads: map[string]map[string]bool{}}
 	for _, e := range r.events {
+		if e.Kind == EventReads {
+			if out.reads[e.Test] == nil {
+				out.reads[e.Test] = map[string]bool{}
+			}
+			for _, n := range e.Names {
+				out.reads[e.Test][n] = true
+			}
+		}
 		if e.Kind != EventReach {
 			continue
 		}
@@ -161,6 +175,20 @@ func (r Reach) Of(test string) []string {
 	}
 	for name, set := range r.byTest {
 		if covers(test, name) {
+			for n := range set {
+				seen[n] = true
+			}
+		}
+	}
+	return sortedKeys(seen)
+}
+
+// Reads lists the files and variables that are consulted when the named test is
+// selected, as [EventReads] names them. Sorted, without duplicates.
+func (r Reach) Reads(test string) []string {
+	seen := map[string]bool{}
+	for name, set := range r.reads {
+		if name == InitTest || covers(test, name) {
 			for n := range set {
 				seen[n] = true
 			}

@@ -44,9 +44,10 @@ type Target struct {
 	Unit         string   `json:"unit"`
 	Symbol       string   `json:"symbol"`
 	SymbolDigest Digest   `json:"symbol_digest"`
-	Tests        []string `json:"tests"`   // that reach it, in the order in which they were tried
-	Reached      []string `json:"reached"` // project symbols that these tests executed
-	Inputs       Digest   `json:"inputs"`  // of the symbol, the suite, what was reached, data, locks, toolchain, driver
+	Tests        []string `json:"tests"`           // that reach it, in the order in which they were tried
+	Reached      []string `json:"reached"`         // project symbols that these tests executed
+	Reads        []string `json:"reads,omitempty"` // files and variables that these tests consulted
+	Inputs       Digest   `json:"inputs"`          // of the symbol, the suite, what was reached, data, locks, toolchain, driver
 }
 
 // MeasurementRecord is the stored form of a measurement.

@@ -72,6 +72,8 @@ type Workspace struct {
 	Network sandbox.Network
 	Builds  bool     // suites will be built: a driver may make its probes while it scans
 	Env     []string // allow-listed environment for the project's tests, as KEY=VALUE
+	// Configured are the names in Env that the project's configuration sets.
+	Configured []string
 	// Limits are the most that one run of a suite may take; a zero field sets
 	// nothing. A baseline may take all of it, other runs what they ask for.
 	Limits evidence.Limits
@@ -114,6 +116,10 @@ type Unit struct {
 	Imports []string
 	Tests   int             // test functions, examples and fuzz targets
 	Data    evidence.Digest // of files beside the sources that tests can read
+	// Undefined is a name in the sources that nothing defines, with its place; empty
+	// when there is none. A suite that builds all the same knows it from the driver's
+	// own additions, and is about something else than the project.
+	Undefined string
 	// Setup covers the code outside tests that runs when a process with this unit
 	// starts; empty when there is none. TestSetup covers the same in its tests, and
 	// what surrounds them (TestMain with all that it can call).
@@ -220,7 +226,8 @@ type Request struct {
 	// OtherEnv runs in a second environment: another user name, home, host name,
 	// time zone and CI variables. Code that behaves by them is found out.
 	OtherEnv bool
-	// Observe records reach per test, sites and values seen. Only for baselines.
+	// Observe records reach and reads per test, sites and values seen. Only on the
+	// original.
 	Observe bool
 	// FailFast stops after the first failing test.
 	FailFast bool

@@ -113,14 +113,14 @@ func (u *Unit) candidates(symbol string, o Options) []string {
 }
 
 func (u *Unit) target(s lang.Symbol, tests []string) evidence.Target {
-	var reached []string
+	var reached, reads []string
 	for _, t := range tests {
-		reached = append(reached, u.Executed(t)...)
+		reached, reads = append(reached, u.Executed(t)...), append(reads, u.Consulted(t)...)
 	}
-	reached = union(reached, nil)
+	reached, reads = union(reached, nil), union(reads, nil)
 	return evidence.Target{
 		Language: u.Today.Scan.Project.Language, Project: u.Today.Scan.Project.Dir, Unit: u.ID,
-		Symbol: s.ID, SymbolDigest: s.Digest, Tests: nonNil(tests), Reached: nonNil(reached), Inputs: u.Today.Inputs(s.ID, u.ID, reached),
+		Symbol: s.ID, SymbolDigest: s.Digest, Tests: nonNil(tests), Reached: nonNil(reached), Reads: reads,
 	}
 }
 
@@ -158,6 +158,12 @@ type charge struct {
 }
 
 func (a *attempt) outcome(reason, detail string) (Outcome, error) {
+	// What a certificate is bound to decides the measurement that names it, too.
+	for _, c := range a.certs {
+		f := c.Record().Facts
+		a.target.Reached, a.target.Reads = union(a.target.Reached, sortedIDs(f.Reached)), union(a.target.Reads, sortedIDs(f.Reads))
+	}
+	a.target.Inputs = a.unit.Today.Inputs(a.target.Symbol, a.target.Unit, a.target.Reached, a.target.Reads)
 	m, err := evidence.NewMeasurement(a.target, a.unit.Tree, a.trials, reason, detail)
 	if err != nil {
 		return Outcome{}, err
@@ -342,7 +348,15 @@ func (a *attempt) convict(ctx context.Context, c charge) (evidence.Certificate, 
 			return evidence.Certificate{}, err
 		}
 	}
-	f := u.facts(a.symbol, p, test, own)
+	f := u.facts(a.symbol, p, test, own, rs.Control)
+	if f.Reads[evidence.ReadProcess] != "" {
+		plain, err := u.runPlain(ctx, p, f.Test)
+		if err != nil {
+			return evidence.Certificate{}, err
+		}
+		rs.Plain = &plain
+		return evidence.NewDiscrimination(f, rs)
+	}
 	cert, err := evidence.NewDiscrimination(f, rs)
 	if err != nil {
 		return evidence.Certificate{}, err
@@ -351,12 +365,15 @@ func (a *attempt) convict(ctx context.Context, c charge) (evidence.Certificate, 
 }
 
 // control is a run of the charged test alone on the original, made after the
-// kill: kills that came before the same control share it.
+// kill: kills that came before the same control share it. What another test did
+// first in a suite (a sync.Once, a cache) this one does itself when it is alone:
+// the control, which is observed, shows all that it depends on.
 func (a *attempt) control(ctx context.Context, c charge) (evidence.Run, error) {
 	if r, ok := a.controls[c.test]; ok && r.Record().Started.After(c.kill.Record().Started) {
 		return r, nil
 	}
-	r, err := a.unit.alone(ctx, c.test, nil)
+	req := lang.Request{Purpose: evidence.PurposeControl, Tests: []string{c.test}, Observe: true}
+	r, err := a.unit.run(ctx, req, a.unit.limits(req.Tests))
 	if err != nil {
 		return evidence.Run{}, err
 	}
@@ -381,16 +398,21 @@ func (u *Unit) whyRedAlone(ctx context.Context, test string, cause error) error 
 }
 
 // facts binds a certificate to the digests of everything that can change it.
-func (u *Unit) facts(s lang.Symbol, p lang.Probe, test string, own lang.Symbol) evidence.Facts {
-	t := u.Today
+func (u *Unit) facts(s lang.Symbol, p lang.Probe, test string, own lang.Symbol, alone evidence.Run) evidence.Facts {
+	t, seen := u.Today, alone.Reach()
 	reached := map[string]evidence.Digest{s.ID: s.Digest, own.ID: own.Digest}
-	for _, id := range u.Executed(test) {
+	for _, id := range union(u.Executed(test), seen.Of(test)) {
 		sy, ok := t.Symbol(id)
 		if ok {
 			reached[id] = sy.Digest
 		}
 	}
+	reads := map[string]evidence.Digest{}
+	for _, name := range union(u.Consulted(test), seen.Reads(test)) {
+		reads[name] = t.Read(name)
+	}
 	return evidence.Facts{
+		Reads:    reads,
 		Language: t.Scan.Project.Language, Project: t.Scan.Project.Dir, Unit: u.ID,
 		Symbol: s.ID, SymbolDigest: s.Digest, Probe: p.Probe, Test: test, TestDigest: own.Digest, Reached: reached,
 		Setup: t.Setup(u.ID), Data: t.units[u.ID].Data, Locks: t.Scan.Locks, Toolchain: t.Scan.Toolchain, Driver: t.Scan.Driver,

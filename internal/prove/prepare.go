@@ -437,6 +437,13 @@ func (u *Unit) Executed(test string) []string {
 	return union(u.executed[0].Of(test), u.executed[1].Of(test))
 }
 
+// Consulted lists the files and variables that are read when the test is
+// selected, by the names of [evidence.EventReads], and those that the
+// configuration gives to every test.
+func (u *Unit) Consulted(test string) []string {
+	return union(union(u.executed[0].Reads(test), u.executed[1].Reads(test)), []string{configured})
+}
+
 func (u *Unit) fastest() string {
 	best := u.Tests[0]
 	for _, t := range u.Tests {

@@ -170,7 +170,7 @@ func TestAttemptFlakyTestEarnsNothing(t *testing.T) {
 			for i := range 30 {
 				s.addProbe(double, evidence.ProbeResult, fmt.Sprint("result ", 2+i))
 			}
-			u, err := Prepare(t.Context(), s, NewToday(scanOf(s)), testTree)
+			u, err := Prepare(t.Context(), s, NewToday(scanOf(s), lang.Workspace{}), testTree)
 			if err != nil {
 				continue // it was found out at once
 			}
@@ -212,7 +212,7 @@ func TestPrepareRefuses(t *testing.T) {
 		{"no tests", newMemory(), lang.NoTests},
 	}
 	for _, tt := range tests {
-		u, err := Prepare(t.Context(), tt.suite, NewToday(scanOf(tt.suite)), testTree)
+		u, err := Prepare(t.Context(), tt.suite, NewToday(scanOf(tt.suite), lang.Workspace{}), testTree)
 		if err == nil {
 			t.Errorf("%s: prepared, %v can vouch", tt.name, u.Tests)
 		} else if got := fault.From(err); got.Kind != fault.Unmeasured || got.Code != tt.code {
@@ -321,7 +321,7 @@ func TestLapsesNamesTheCause(t *testing.T) {
 	for i, tt := range tests {
 		scan := scanOf(s)
 		tt.change(scan)
-		today := NewToday(scan)
+		today := NewToday(scan, lang.Workspace{})
 		got := ""
 		if causes := today.Lapses(rec); len(causes) > 0 {
 			got = causes[0].Code

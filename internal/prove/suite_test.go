@@ -56,6 +56,9 @@ type memory struct {
 	hides  bool // a hook turns red into green
 	early  bool // the process leaves before any test
 	plain  bool // this is the plain build
+	// By test: what it consults, and what it consults and executes only when no
+	// other test ran before.
+	reads, alone, aloneReach map[string][]string
 
 	mu   *sync.Mutex
 	log  *[]lang.Request
@@ -137,9 +140,16 @@ func (s *memory) Run(_ context.Context, r lang.Request) (evidence.Run, error) {
 		}
 		before = append(before, te.name)
 		events = append(events, evidence.Event{Kind: evidence.EventBegin, Test: te.name})
+		names, reach := s.reads[te.name], te.reach
+		if len(r.Tests) > 0 {
+			names, reach = append(slices.Clone(names), s.alone[te.name]...), append(slices.Clone(reach), s.aloneReach[te.name]...)
+		}
+		if r.Observe && len(names) > 0 {
+			events = append(events, evidence.Event{Kind: evidence.EventReads, Test: te.name, Names: names})
+		}
 		if r.Observe && what != skips {
 			for i, id := range []string{double, triple} {
-				if slices.Contains(te.reach, id) {
+				if slices.Contains(reach, id) {
 					events = append(events, evidence.Event{Kind: evidence.EventReach, Test: te.name, Index: []int64{int64(i)}})
 				}
 			}
@@ -203,7 +213,7 @@ func scanOf(s *memory) *lang.Scan {
 
 func ready(t testing.TB, s *memory) *Unit {
 	t.Helper()
-	u, err := Prepare(t.Context(), s, NewToday(scanOf(s)), testTree)
+	u, err := Prepare(t.Context(), s, NewToday(scanOf(s), lang.Workspace{}), testTree)
 	if err != nil {
 		t.Fatal(err)
 	}

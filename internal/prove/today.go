@@ -3,6 +3,7 @@ package prove
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -21,12 +22,14 @@ type Today struct {
 	suites  map[string]evidence.Digest
 	setups  map[string]evidence.Digest
 	calls   map[string][]string // static edges between symbols
+	reads   reads
 }
 
-// NewToday indexes a scan.
-func NewToday(s *lang.Scan) *Today {
+// NewToday indexes a scan of a workspace.
+func NewToday(s *lang.Scan, w lang.Workspace) *Today {
 	t := &Today{
-		Scan: s, symbols: map[string]lang.Symbol{}, units: map[string]lang.Unit{},
+		reads: reads{w: w},
+		Scan:  s, symbols: map[string]lang.Symbol{}, units: map[string]lang.Unit{},
 		tests: map[string]lang.Test{}, suites: map[string]evidence.Digest{},
 		setups: map[string]evidence.Digest{}, calls: map[string][]string{},
 	}
@@ -74,6 +77,18 @@ func reachable(from []string, next func(string) []string) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// Read is the digest of a file or a variable that a test consults, by a name of
+// [evidence.EventReads].
+func (t *Today) Read(name string) evidence.Digest { return t.reads.digest(name) }
+
+// Outside tells whether a file that was looked at leads out of the checkout: then
+// an equal tree does not say that it is the same.
+func (t *Today) Outside() bool {
+	t.reads.mu.Lock()
+	defer t.reads.mu.Unlock()
+	return t.reads.outside
+}
+
 // Setup is the digest of the code of the project that runs before and around the
 // tests of a unit: what its packages and those that it imports do when the
 // process starts, and its TestMain.
@@ -107,7 +122,7 @@ func (t *Today) SuiteDigest(unit string) evidence.Digest { return t.suites[unit]
 
 // Cause is one reason for which a certificate is no longer live.
 type Cause struct {
-	Code string // test_missing, symbol_changed, test_changed, reached_changed, setup_changed, data_changed, locks_changed, toolchain_changed, driver_changed
+	Code string // test_missing, symbol_changed, test_changed, reached_changed, setup_changed, data_changed, read_changed, locks_changed, toolchain_changed, driver_changed
 	Text string
 }
 
@@ -151,6 +166,11 @@ func (t *Today) Lapses(c evidence.CertificateRecord) []Cause {
 	if u, ok := t.units[f.Unit]; ok && u.Data != f.Data {
 		add("data_changed", "a file beside the sources of %s changed", f.Unit)
 	}
+	for _, name := range sortedIDs(f.Reads) {
+		if t.Read(name) != f.Reads[name] {
+			add("read_changed", "%s, changed", readText(f.Test, name))
+		}
+	}
 	if t.Scan.Locks != f.Locks {
 		add("locks_changed", "a manifest or lock file changed")
 	}
@@ -165,7 +185,7 @@ func (t *Today) Lapses(c evidence.CertificateRecord) []Cause {
 
 // Inputs is the digest of everything that can change what is measured about a
 // symbol with the tests of a unit that were seen to execute reached.
-func (t *Today) Inputs(symbol, unit string, reached []string) evidence.Digest {
+func (t *Today) Inputs(symbol, unit string, reached, reads []string) evidence.Digest {
 	parts := []string{
 		"inputs/v1", symbol, string(t.symbols[symbol].Digest), unit, string(t.suites[unit]), string(t.setups[unit]), string(t.units[unit].Data),
 		string(t.Scan.Locks), t.Scan.Toolchain, t.Scan.Driver,
@@ -173,13 +193,30 @@ func (t *Today) Inputs(symbol, unit string, reached []string) evidence.Digest {
 	for _, id := range reached {
 		parts = append(parts, id, string(t.symbols[id].Digest))
 	}
+	for _, name := range reads {
+		parts = append(parts, name, string(t.Read(name)))
+	}
 	return evidence.DigestParts(parts...)
+}
+
+// readText words what a test consults.
+func readText(test, name string) string {
+	kind, what, _ := strings.Cut(name, " ")
+	switch kind {
+	case "file":
+		return path.Clean(what) + ", which " + test + " reads"
+	case "env":
+		return "the variable " + what + ", which " + test + " reads"
+	case configured:
+		return "prove.test_env, which gives " + test + " variables"
+	}
+	return "the tree, of which " + test + " reads more than is seen"
 }
 
 // Unchanged tells whether a stored measurement would be made from the same
 // inputs today, so that trying again cannot give another answer.
 func (t *Today) Unchanged(m evidence.MeasurementRecord) bool {
-	return m.Target.Inputs == t.Inputs(m.Target.Symbol, m.Target.Unit, m.Target.Reached)
+	return m.Target.Inputs == t.Inputs(m.Target.Symbol, m.Target.Unit, m.Target.Reached, m.Target.Reads)
 }
 
 func sortedIDs(m map[string]evidence.Digest) []string {

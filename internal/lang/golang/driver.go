@@ -116,6 +116,9 @@ func (d *Driver) Build(ctx context.Context, w lang.Workspace, s *lang.Scan, unit
 	if u.Tests == 0 {
 		return nil, fault.New(fault.Unmeasured, lang.NoTests, "package %s has no tests", unit)
 	}
+	if place := p.undefined(u); place != "" {
+		return nil, fault.New(fault.Unmeasured, lang.BuildFailed, "package %s does not build: %s", unit, place).Hint("go vet %s", unit)
+	}
 	bin, p, err := m.build(ctx, d, w, tc, p, u)
 	if err != nil {
 		return nil, err

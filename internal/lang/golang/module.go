@@ -242,6 +242,24 @@ func (p *probed) unit(id string) (lang.Unit, bool) {
 	return lang.Unit{}, false
 }
 
+// undefined is a name that a unit or a package that it imports lacks without our
+// additions, with its place; empty: none.
+func (p *probed) undefined(u lang.Unit) string {
+	seen := map[string]bool{u.ID: true}
+	for work := []lang.Unit{u}; len(work) > 0; work = work[1:] {
+		if place := work[0].Undefined; place != "" && (work[0].ID == u.ID || !strings.Contains(place, "_test.go:")) {
+			return place
+		}
+		for _, id := range work[0].Imports {
+			if next, ok := p.unit(id); ok && !seen[id] {
+				seen[id] = true
+				work = append(work, next)
+			}
+		}
+	}
+	return ""
+}
+
 // sitesOf reads the probes of a package once.
 func (p *probed) sitesOf(pkg source.Package) ([]mutate.Site, error) {
 	p.mu.Lock()

@@ -107,7 +107,7 @@ func (s *suite) instructions(r lang.Request) (controller.Instructions, error) {
 		in.Mode, in.Package, in.Site = controller.Probe, p.Path, int(r.Probe.Switch&(1<<siteBits-1))
 		in.AtInit, in.Differ = r.Probe.AtInit, r.Differ
 		in.Bases = map[string]int64{p.Path: r.Probe.Switch - int64(in.Site)}
-	case r.Purpose == evidence.PurposeNull:
+	case r.Purpose == evidence.PurposeNull || r.Purpose == evidence.PurposeControl:
 		// The machinery of a probe is on, and nothing is changed.
 		in.Mode, in.Package = controller.Probe, s.unit.ID
 	}

@@ -79,7 +79,11 @@ func unpack(t *testing.T, archive string) (string, *txtar.Archive) {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, f.Data, 0o600); err != nil {
+		mode := os.FileMode(0o600)
+		if bytes.HasPrefix(f.Data, []byte("#!")) {
+			mode = 0o700
+		}
+		if err := os.WriteFile(name, f.Data, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -210,6 +214,9 @@ func (r report) lines() string {
 			} else {
 				fmt.Fprintf(&b, " %d", i)
 			}
+		}
+		for _, n := range e.Names {
+			fmt.Fprintf(&b, " %s", n)
 		}
 		for _, v := range e.Values {
 			fmt.Fprintf(&b, " %s", v)

@@ -10,6 +10,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/tools/go/gcexportdata"
 	"golang.org/x/tools/go/packages"
@@ -125,6 +126,9 @@ type parsed struct {
 	info     *types.Info
 	problems []lang.Problem
 	errors   int // type errors and files that do not parse
+	// undefined is the first name that the compiler would not know: "calc.go:3:
+	// undefined: x".
+	undefined string
 }
 
 // check parses and type-checks a package from the given sources. A file that
@@ -150,6 +154,13 @@ func (c *checker) check(p *packages.Package, names []string, sources map[string]
 	cfg.Error = func(err error) {
 		out.errors++
 		var te types.Error
+		if errors.As(err, &te) && strings.HasPrefix(te.Msg, "undefined: ") {
+			// One outside tests goes first: it concerns whoever imports the package.
+			pos := out.fset.PositionFor(te.Pos, false)
+			if out.undefined == "" || strings.Contains(out.undefined, "_test.go:") && !strings.HasSuffix(pos.Filename, "_test.go") {
+				out.undefined = fmt.Sprintf("%s:%d: %s", c.m.rel(pos.Filename), pos.Line, te.Msg)
+			}
+		}
 		if errors.As(err, &te) && !te.Soft || out.errors == 1 {
 			out.typeError(c, err)
 		}
@@ -213,7 +224,7 @@ func (m *module) read(c *checker, j *job) (*entry, error) {
 func (m *module) reader(c *checker, j *job, p *parsed) *reader {
 	return &reader{
 		m: m, j: j, known: c.known, parsed: p,
-		out: &facts{Path: j.pkg.PkgPath, Unit: j.unit.path, XTest: j.xtest, Problems: p.problems},
+		out: &facts{Path: j.pkg.PkgPath, Unit: j.unit.path, XTest: j.xtest, Problems: p.problems, Undefined: p.undefined},
 	}
 }
 
@@ -237,7 +248,7 @@ func (m *module) readFiles(j *job) (map[string][]byte, []string, error) {
 // declarations of the project that it can see, the compiled form of everything
 // else, and this program.
 func (m *module) key(j *job, sums []string) evidence.Digest {
-	parts := []string{"package/v1", Driver, m.tools, m.path, j.pkg.ID, m.rel(m.dir), fmt.Sprint(j.xtest, m.req.Instrument)}
+	parts := []string{"package/v2", Driver, m.tools, m.path, j.pkg.ID, m.rel(m.dir), fmt.Sprint(j.xtest, m.req.Instrument)}
 	if j.pkg.Module != nil {
 		parts = append(parts, j.pkg.Module.GoVersion)
 	}

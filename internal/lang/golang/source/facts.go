@@ -35,6 +35,8 @@ type facts struct {
 	Tests    []lang.Test
 	Entries  []entryFact
 	Problems []lang.Problem
+	// Undefined is a name that the package does not have; see [lang.Unit.Undefined].
+	Undefined string
 	// API covers the declarations that importing packages can see, and APITest
 	// those in test files as well.
 	API, APITest evidence.Digest

@@ -55,8 +55,12 @@ type joiner struct {
 func (j *joiner) unitDigests() error {
 	counts := map[string]int{}
 	files := map[string][]string{}
+	undefined := map[string]string{}
 	for _, f := range j.all {
 		counts[f.Unit] += len(f.Tests)
+		if undefined[f.Unit] == "" || f.Undefined != "" && !f.XTest {
+			undefined[f.Unit] = f.Undefined
+		}
 	}
 	for _, u := range j.m.units {
 		var err error
@@ -84,7 +88,7 @@ func (j *joiner) unitDigests() error {
 			rel = append(rel, j.m.rel(f))
 		}
 		slices.Sort(rel)
-		unit := lang.Unit{ID: u.path, Dir: j.m.rel(u.dir), Files: rel, Imports: j.m.imports(u), Tests: counts[u.path], Data: data}
+		unit := lang.Unit{ID: u.path, Dir: j.m.rel(u.dir), Files: rel, Imports: j.m.imports(u), Tests: counts[u.path], Data: data, Undefined: undefined[u.path]}
 		j.scan.Units = append(j.scan.Units, unit)
 	}
 	return nil

@@ -193,6 +193,7 @@ func provetoFail(c *common) {
 	proveto.mu.Lock()
 	defer proveto.mu.Unlock()
 	e := provetoEvent{kind: "fail", test: c.name, by: by, file: file, line: line, message: c.proveto.last}
+	dying := c.proveto.dead != nil || late && !c.proveto.planting
 	if crash := c.proveto.dead; crash != nil {
 		e.by, e.file, e.line, e.message = "panic", crash.file, crash.line, crash.message
 	} else if c.proveto.planting {
@@ -206,7 +207,7 @@ func provetoFail(c *common) {
 		}
 	}
 	proveto.event(e)
-	if e.by == "panic" {
+	if dying {
 		// Parents do not end in an orderly way either.
 		for p := c; p != nil; p = p.parent {
 			if p.proveto.began {
@@ -240,19 +241,37 @@ func provetoCaller() (by, file string, line int) {
 	} else if strings.HasPrefix(f.Function, "testing.") && f.Function != "testing.provetoPlant" {
 		by = "harness"
 	}
+	found := false
+	deferred := f.File // of the function that runs because of a panic
 	for ; more; f, more = frames.Next() {
+		if f.Function == "runtime.gopanic" {
+			f, more = frames.Next()
+			if by == "assertion" && provetoCrashed(f.Function, deferred) {
+				by = "panic"
+			}
+		}
+		deferred = f.File
 		if strings.HasPrefix(f.Function, "testing.") || strings.HasPrefix(f.Function, "runtime.") {
 			continue
 		}
 		if file == "" {
 			file, line = f.File, f.Line
 		}
-		if strings.HasSuffix(f.File, "_test.go") {
-			file, line = f.File, f.Line
-			break
+		if strings.HasSuffix(f.File, "_test.go") && !found {
+			file, line, found = f.File, f.Line, true
 		}
 	}
 	return by, provetoRelative(file), line
+}
+
+// provetoCrashed tells whether a failure that is reported while a panic unwinds
+// is the report of a crash. A test may assert on what a panic says: that panic is
+// a call in the source, and the function that looks at it is test code. What the
+// runtime panics of, and what a library's rescue turns into a failure, nobody
+// asserted on.
+func provetoCrashed(panicking, deferred string) bool {
+	return strings.HasPrefix(panicking, "runtime.") || strings.HasPrefix(panicking, "internal/runtime/") ||
+		strings.HasPrefix(panicking, "reflect.") || !strings.HasSuffix(deferred, "_test.go")
 }
 
 func provetoFailing(function string) bool {

@@ -155,6 +155,24 @@ func provetoCurrent() *provetoSeen {
 // provetoSeen is what one test executed.
 type provetoSeen struct {
 	hits, marks map[int64]bool
+	read        map[string]bool // files and variables, as told
+	reads       []string        // likewise, in order
+}
+
+// consulted notes a file or a variable. A test that consults too much depends on
+// the whole tree.
+func (s *provetoSeen) consulted(name string) {
+	if len(s.reads) >= provetoMaxReads {
+		name = "tree"
+	}
+	if s.read[name] {
+		return
+	}
+	if s.read == nil {
+		s.read = map[string]bool{}
+	}
+	s.read[name] = true
+	s.reads = append(s.reads, name)
 }
 
 func (s *provetoSeen) symbol(i int64) {
@@ -179,6 +197,11 @@ func (s *provetoSeen) tell(test string) {
 	}
 	if len(s.marks) > 0 {
 		proveto.event(provetoEvent{kind: "sites", test: test, index: provetoSorted(s.marks)})
+	}
+	for rest := s.reads; len(rest) > 0; {
+		n := min(len(rest), provetoReadsFrame)
+		proveto.event(provetoEvent{kind: "reads", test: test, names: rest[:n]})
+		rest = rest[n:]
 	}
 	*s = provetoSeen{}
 }
