@@ -67,6 +67,7 @@ var codes = map[string]string{
 	"not_the_same":          "the tree has no such project",
 	"object_missing":        "a tree or a blob is gone from the object store",
 	"order_dependent":       "tests pass only after other tests",
+	"out_of_budget":         "the budget ended before it was begun",
 	"path_collision":        "two names that some file systems cannot tell apart",
 	"permission":            "permission denied",
 	"projection_differs":    "what follows from the ledger differs from what is stored; proveto rebuild repairs it",
