@@ -62,7 +62,8 @@ func (a *App) Start(ctx context.Context, o StartOptions, p Progress) (*view.Star
 
 // resumable says how an interrupted start goes on, wherever it was stopped.
 func resumable(err error) error {
-	if f := fault.From(err); f == nil || f.Kind != fault.Interrupted {
+	// A statement of the database that was cancelled says so without a kind.
+	if f := fault.From(err); f == nil || f.Kind != fault.Interrupted && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return fault.Wrap(err, fault.Interrupted, "interrupted", "stopped; what was measured is kept, and the next start goes on").Hint("proveto start")
