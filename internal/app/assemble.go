@@ -163,7 +163,7 @@ var reasons = map[string]struct{ text, command string }{
 	"report_incomplete":           {"its tests end the test process", ""},
 	"report_tampered":             {"somebody else wrote on the results descriptor", ""},
 	"runner_blind":                {"a planted failing assertion came out green", ""},
-	"switch_sensitive":            {"its tests fail whenever a probe is switched on", ""},
+	"switch_sensitive":            {"its tests fail whenever a probe is switched on, or what they execute is recorded", ""},
 	"fast_lane_disagreed":         {"a plainly mutated build gave another answer", ""},
 	"no_tests_ran":                {"no test ran", ""},
 	"tests_not_run":               {"the tests that reach it are skipped", ""},

@@ -528,7 +528,11 @@ func (inv *invocation) attempt(ctx context.Context, j queue.Job, u *unit, target
 		if err := inv.commit(ctx, drafts, nil); err != nil {
 			return err
 		}
-		inv.learn(k, out)
+		live, err := inv.kept(ctx, out)
+		if err != nil {
+			return err
+		}
+		inv.learn(k, out, live)
 	}
 	return inv.finish(ctx, j, nil)
 }
@@ -574,16 +578,33 @@ func (inv *invocation) attemptOptions(k *known, u *unit) prove.Options {
 	return o
 }
 
+// kept is the certificate of an outcome that proves its target, with its place in
+// the ledger; nil when there is none.
+func (inv *invocation) kept(ctx context.Context, out prove.Outcome) (*stored, error) {
+	var live *stored
+	for _, c := range out.Certificates {
+		if proves(c.Record()) {
+			live = &stored{Digest: c.Digest(), Record: c.Record()}
+		}
+	}
+	if live == nil {
+		return nil, nil
+	}
+	led, err := inv.app.Ledger(ctx)
+	if err == nil {
+		live.Seq, err = led.SeqOf(ctx, ledger.Ref{What: string(ledger.KindCertificate), Digest: live.Digest})
+	}
+	return live, err
+}
+
 // learn keeps what an attempt found and tells the user when it is a first proof.
-func (inv *invocation) learn(k *known, out prove.Outcome) {
+func (inv *invocation) learn(k *known, out prove.Outcome, live *stored) {
 	rec := out.Measurement.Record()
 	inv.work.mu.Lock()
 	k.now, k.reason, k.detail = true, "", ""
 	k.measurement, k.measured = &rec, out.Measurement.Digest()
-	for _, c := range out.Certificates {
-		if proves(c.Record()) {
-			k.live, k.causes = &stored{Digest: c.Digest(), Record: c.Record()}, nil
-		}
+	if live != nil {
+		k.live, k.causes = live, nil
 	}
 	inv.done++
 	done, total := inv.done, inv.total

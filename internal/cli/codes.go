@@ -85,7 +85,7 @@ var codes = map[string]string{
 	"strength_too_low":      "a behaviour's share of killed probes is below the bar",
 	"superseded":            "another worker has the job now",
 	"survived":              "tests stayed green on the broken copy",
-	"switch_sensitive":      "tests fail whenever a probe is switched on",
+	"switch_sensitive":      "tests fail whenever a probe is switched on, or what they execute is recorded",
 	"timeout":               "a time limit of ours was reached",
 	"too_large":             "more than is accepted",
 	"tool_missing":          "a tool is missing or too old",

@@ -263,6 +263,10 @@ func (u *Unit) sortTests(ctx context.Context) error {
 	for _, t := range u.Unfit {
 		unfit[t.Test] = true
 	}
+	unseen, err := u.unseen(ctx, one, two)
+	if err != nil {
+		return err
+	}
 	for _, name := range order {
 		if unfit[name] {
 			continue
@@ -281,6 +285,8 @@ func (u *Unit) sortTests(ctx context.Context) error {
 		case a == evidence.Skipped:
 			u.Skipped = append(u.Skipped, name)
 			continue
+		case unseen[name] == evidence.Passed:
+			st.Code, st.Detail = evidence.CodeSwitchSensitive, "it fails while what it executes is recorded, and passes otherwise: "+st.Detail
 		case a == evidence.Failed && b == evidence.Failed:
 			st.Code = evidence.CodeBaselineRed
 		case a == evidence.Failed:
@@ -295,6 +301,27 @@ func (u *Unit) sortTests(ctx context.Context) error {
 		u.Unfit = append(u.Unfit, st)
 	}
 	return nil
+}
+
+// unseen runs the tests that failed in both baselines once more without
+// recording what they execute: a test that counts allocations or measures time is
+// green for its owner, and is not called red.
+func (u *Unit) unseen(ctx context.Context, one, two map[string]evidence.Outcome) (map[string]evidence.Outcome, error) {
+	var red []string
+	for name, o := range one {
+		if o == evidence.Failed && two[name] == evidence.Failed {
+			red = append(red, name)
+		}
+	}
+	if len(red) == 0 {
+		return nil, nil
+	}
+	slices.Sort(red)
+	r, err := u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeControl, Tests: red, Limits: baselineLimits()})
+	if err != nil {
+		return nil, err
+	}
+	return outcomes(r), nil
 }
 
 // outcomes is [evidence.Run.Outcome] for all tests in one pass.

@@ -205,6 +205,7 @@ func TestPrepareRefuses(t *testing.T) {
 		{"a hook hides red", hidden, evidence.CodeRunnerBlind},
 		{"the process leaves early", early, evidence.CodeIncomplete},
 		{"red", when(func(world) bool { return true }), evidence.CodeBaselineRed},
+		{"red while observed", when(func(w world) bool { return w.observed }), evidence.CodeSwitchSensitive},
 		{"red with the switch on", when(func(w world) bool { return w.switched }), evidence.CodeSwitchSensitive},
 		{"red elsewhere", when(func(w world) bool { return w.otherEnv }), evidence.CodeEnvSensitive},
 		{"red the second time", when(func(w world) bool { return w.n == 2 || w.n == 3 }), evidence.CodeFlaky},

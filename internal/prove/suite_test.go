@@ -23,6 +23,7 @@ const (
 // world is what one test can see of the process in which it runs.
 type world struct {
 	probe    string   // summary of the probe that is on; empty on the original
+	observed bool     // what is executed is recorded
 	switched bool     // the machinery of a probe is on, also without one
 	plain    bool     // the probe is written into the source
 	otherEnv bool     //
@@ -130,7 +131,7 @@ func (s *memory) Run(_ context.Context, r lang.Request) (evidence.Run, error) {
 		if len(r.Tests) > 0 && !slices.Contains(r.Tests, te.name) {
 			continue
 		}
-		w := world{switched: r.Probe != nil || r.Purpose == evidence.PurposeNull, plain: s.plain, otherEnv: r.OtherEnv, alone: len(r.Tests) > 0, before: before, n: n}
+		w := world{observed: r.Observe, switched: r.Probe != nil || r.Purpose == evidence.PurposeNull, plain: s.plain, otherEnv: r.OtherEnv, alone: len(r.Tests) > 0, before: before, n: n}
 		if r.Probe != nil {
 			w.probe = r.Probe.Summary
 		}
