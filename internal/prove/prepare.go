@@ -408,6 +408,9 @@ func (u *Unit) controls(ctx context.Context, chosen []string) error {
 	if err != nil {
 		return err
 	}
+	if u.Planted.Record().Exit.Stopped != "" { // a limit of ours ended it, so it says nothing of the runner
+		return ended(u.Planted, "the planted run (a failing assertion in "+plant+")")
+	}
 	return evidence.HonestRunner(u.Planted)
 }
 

@@ -207,6 +207,12 @@ func TestPrepareRefuses(t *testing.T) {
 		{"red", when(func(world) bool { return true }), evidence.CodeBaselineRed},
 		{"red while observed", when(func(w world) bool { return w.observed }), evidence.CodeSwitchSensitive},
 		{"red with the switch on", when(func(w world) bool { return w.switched }), evidence.CodeSwitchSensitive},
+		{"too loud when red", newMemory(scripted{"TestDouble", []string{double}, func(w world) string {
+			if w.planted {
+				return floods
+			}
+			return passes
+		}}), lang.Configuration},
 		{"red elsewhere", when(func(w world) bool { return w.otherEnv }), evidence.CodeEnvSensitive},
 		{"red the second time", when(func(w world) bool { return w.n == 2 || w.n == 3 }), evidence.CodeFlaky},
 		{"skipped", newMemory(scripted{"TestDouble", []string{double}, func(world) string { return skips }}), evidence.CodeNoTestsRan},

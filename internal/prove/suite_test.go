@@ -23,6 +23,7 @@ const (
 // world is what one test can see of the process in which it runs.
 type world struct {
 	probe    string   // summary of the probe that is on; empty on the original
+	planted  bool     // a failure is planted in this test
 	observed bool     // what is executed is recorded
 	switched bool     // the machinery of a probe is on, also without one
 	plain    bool     // the probe is written into the source
@@ -41,6 +42,7 @@ const (
 	exits  = "exit"
 	loops  = "loop"  // uses up its CPU time
 	sleeps = "sleep" // waits for ever
+	floods = "flood" // writes more than is allowed
 )
 
 type scripted struct {
@@ -131,12 +133,12 @@ func (s *memory) Run(_ context.Context, r lang.Request) (evidence.Run, error) {
 		if len(r.Tests) > 0 && !slices.Contains(r.Tests, te.name) {
 			continue
 		}
-		w := world{observed: r.Observe, switched: r.Probe != nil || r.Purpose == evidence.PurposeNull, plain: s.plain, otherEnv: r.OtherEnv, alone: len(r.Tests) > 0, before: before, n: n}
+		w := world{planted: r.Plant == te.name, observed: r.Observe, switched: r.Probe != nil || r.Purpose == evidence.PurposeNull, plain: s.plain, otherEnv: r.OtherEnv, alone: len(r.Tests) > 0, before: before, n: n}
 		if r.Probe != nil {
 			w.probe = r.Probe.Summary
 		}
 		what, by := te.doFn(w), evidence.ByAssertion
-		if r.Plant == te.name {
+		if w.planted && what != floods {
 			what, by = fails, evidence.ByPlanted
 		}
 		before = append(before, te.name)
@@ -165,11 +167,9 @@ func (s *memory) Run(_ context.Context, r lang.Request) (evidence.Run, error) {
 		case exits:
 			rec.Report = evidence.ReportIncomplete
 			return evidence.RecordRun(rec, events)
-		case loops, sleeps:
-			rec.Report, rec.Exit.Stopped = evidence.ReportIncomplete, evidence.StopWall
-			if what == loops {
-				rec.Exit.Stopped = evidence.StopCPU
-			}
+		case loops, sleeps, floods:
+			rec.Report = evidence.ReportIncomplete
+			rec.Exit.Stopped = map[string]evidence.Stop{loops: evidence.StopCPU, sleeps: evidence.StopWall, floods: evidence.StopOutput}[what]
 			return evidence.RecordRun(rec, events)
 		case panics:
 			by = evidence.ByPanic
