@@ -522,10 +522,10 @@ func (inv *invocation) judge(v *view.Start) error {
 	if inv.o.Gate {
 		bar := inv.rules().Gate
 		g := view.Gate{
-			Base: inv.o.Base, MinProven: bar.MinProven, MaxRefuted: bar.MaxRefuted, MaxUnproven: bar.MaxNotMeasured,
+			Base: inv.o.Base, Changed: inv.changed != nil, MinProven: bar.MinProven, MaxRefuted: bar.MaxRefuted, MaxUnproven: bar.MaxNotMeasured,
 		}
 		var err error
-		if v.Gate, err = gate(v, g, bar.OnUnmeasured == "note"); err != nil {
+		if v.Gate, err = gate(inv.gated(v), g, bar.OnUnmeasured == "note"); err != nil {
 			return err
 		}
 	}
@@ -538,6 +538,21 @@ func (inv *invocation) judge(v *view.Start) error {
 		}
 	}
 	return nothingMeasured(v)
+}
+
+// gated are the symbols that a gate judges: those of the changed scope, and all
+// where nothing says what changed; of them what --only names.
+func (inv *invocation) gated(v *view.Start) []view.Symbol {
+	scope := []view.Symbol{}
+	for _, s := range v.Symbols {
+		asked := len(inv.o.Only) == 0 || slices.ContainsFunc(inv.o.Only, func(want string) bool {
+			return names(lang.Symbol{ID: s.ID, Name: s.Name, Unit: s.Package, File: s.File}, want)
+		})
+		if asked && (s.Changed || inv.changed == nil) {
+			scope = append(scope, s)
+		}
+	}
+	return scope
 }
 
 // nothingMeasured says why, when no behaviour could be measured at all.
