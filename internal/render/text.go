@@ -151,6 +151,9 @@ func (t *text) gate(g view.Gate) {
 			scope = fmt.Sprintf("%s of %s in scope proven, %s refuted", thousands(g.Counts.Proven), thousands(g.Counts.Total), thousands(g.Counts.Refuted))
 		}
 		t.row("gate", "%s  %s", t.paint(green, "passed"), scope)
+		for _, f := range g.Failures {
+			t.row("", "noted: %s", Line(f))
+		}
 		return
 	}
 	var lines []string
