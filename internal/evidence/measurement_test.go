@@ -194,15 +194,17 @@ func TestTrialIsStoredAsItWasSeen(t *testing.T) {
 func TestMeasurementIsRefused(t *testing.T) {
 	t.Parallel()
 	good := trial(t, evidence.ProbeResult, "green", false)
-	foreign, swapped := good, good
+	foreign, swapped, unsure := good, good, good
 	foreign.Probe.Symbol = "another"
 	swapped.Run = trial(t, evidence.ProbeCondition, "green", false).Run
+	unsure.Confirmed = swapped.Run
 	for _, tt := range []struct {
 		name, says string
 		tr         evidence.Trial
 	}{
 		{"a probe of another symbol", "a probe of another in a measurement of " + symbol, foreign},
 		{"a run of another probe", fmt.Sprintf("run %s is not about probe %s", swapped.Run.Digest().Short(), swapped.Probe.Digest().Short()), swapped},
+		{"a second run of another probe", fmt.Sprintf("the second run %s is not about probe %s", swapped.Run.Digest().Short(), good.Probe.Digest().Short()), unsure},
 	} {
 		m, err := evidence.NewMeasurement(target(), tree, []evidence.Trial{good, tt.tr}, "", "")
 		mustRefuse(t, tt.name, err, fault.Internal, tt.says)
