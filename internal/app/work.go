@@ -452,7 +452,20 @@ func (inv *invocation) unreached(k *known, own *unit) {
 	case hindered(k, own):
 	default:
 		k.reason = string(evidence.NoCoverage)
+		if own.project.someIdle() {
+			k.detail = "no test of its own package reaches it; the others were not run"
+		}
 	}
+}
+
+// someIdle tells whether a suite of the project was not run at all.
+func (p *project) someIdle() bool {
+	for _, u := range p.units {
+		if u.tests > 0 && u.ready == nil && u.failure == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // hindered words a target that is reached only by tests that cannot vouch. Those
