@@ -20,7 +20,7 @@ func TestDigestIsWrittenInOneWay(t *testing.T) {
 	if got := d.Hex(); got != abc {
 		t.Errorf("Hex = %s, want %s", got, abc)
 	}
-	for d, want := range map[evidence.Digest]string{d: abc[:12], "sha256:123456789abc": "123456789abc", "sha256:12": "12", "": ""} {
+	for d, want := range map[evidence.Digest]string{d: abc[:12], "sha256:123456789abc": "123456789abc", "sha256:123456789abcd": "123456789abc", "sha256:12": "12", "": ""} {
 		if got := d.Short(); got != want {
 			t.Errorf("Short of %q = %q, want %q", d, got, want)
 		}
@@ -112,6 +112,9 @@ func TestProbeKindsAreTriedInOrder(t *testing.T) {
 		}
 	}
 	words := []evidence.Word{"proven", "refuted", "stale", "not_measured"}
+	if n := len(evidence.Words()); n != len(words) {
+		t.Fatalf("%d words, want %d", n, len(words))
+	}
 	for i, w := range evidence.Words() {
 		if w != words[i] {
 			t.Errorf("word %d is %s, want %s", i, w, words[i])

@@ -25,7 +25,7 @@ func recorded(t *testing.T, rec evidence.RunRecord, events []evidence.Event) evi
 func TestRunIsReadBackAsItWasRecorded(t *testing.T) {
 	t.Parallel()
 	local := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("somewhere", 3600))
-	for name, events := range map[string][]evidence.Event{"with events": pass(), "without events": nil} {
+	for name, events := range map[string][]evidence.Event{"with events": pass(), "with one event": pass()[:1], "without events": nil} {
 		r := recorded(t, evidence.RunRecord{Schema: "a lie", Events: digest("a lie"), Purpose: evidence.PurposeControl, Started: local, Nonce: "n"}, events)
 		rec := r.Record()
 		var stored []byte
@@ -54,6 +54,10 @@ func TestRunIsReadBackAsItWasRecorded(t *testing.T) {
 		if d := cmp.Diff(rec, again.Record()) + cmp.Diff(events, again.Events()); d != "" {
 			t.Errorf("%s: read back differently:\n%s", name, d)
 		}
+	}
+	odd, err := evidence.RecordRun(evidence.RunRecord{Started: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, nil)
+	if err == nil || !odd.IsZero() {
+		t.Errorf("a run that cannot be written was recorded as %s", odd.Digest())
 	}
 	if !(evidence.Run{}).IsZero() {
 		t.Error("a run that was never made is not zero")
