@@ -356,9 +356,11 @@ func dirOf(file string) string {
 // the only thing wrong is what could not be measured.
 func gate(scope []view.Symbol, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
 	g.Asked, g.Counts, g.Failures, g.Unguarded = true, countWords(scope), []string{}, []string{}
-	for _, s := range scope {
-		if s.Word != string(evidence.Proven) {
-			g.Unguarded = append(g.Unguarded, s.Name)
+	for _, w := range evidence.Words()[1:] { // the refuted first
+		for _, s := range scope {
+			if s.Word == string(w) {
+				g.Unguarded = append(g.Unguarded, s.Name)
+			}
 		}
 	}
 	noun := "behaviours"
