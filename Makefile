@@ -70,4 +70,5 @@ bench: ## build the measuring programs into bin/; bench/README.md says how to ru
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin dist
+	@[ ! -d .gate ] || chmod -R u+w .gate
+	rm -rf bin dist .gate

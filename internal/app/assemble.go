@@ -67,8 +67,12 @@ func symbolView(k known) view.Symbol {
 	case k.stale != nil:
 		v.Word, v.Reason, v.Certificate = string(evidence.Stale), k.causes[0].Code, string(k.stale.Digest)
 		v.Detail = causeSentence(k.causes)
-		if k.now || k.reason != "" {
-			v.Detail += "; " + orText(k.detail, strings.ReplaceAll(k.reason, "_", " "))
+		why := orText(k.detail, strings.ReplaceAll(k.reason, "_", " "))
+		if k.now && k.measurement != nil {
+			why = orText(k.measurement.Detail, reasonSentence(k.measurement.Reason))
+		}
+		if why != "" {
+			v.Detail += "; " + why
 		}
 		v.Command = "proveto prove " + quoteArg(s.Name)
 	case k.measurement != nil && k.reason == "":

@@ -166,7 +166,8 @@ func TestReachOfATest(t *testing.T) {
 		{Kind: evidence.EventSymbols, Names: []string{"parent", "init"}},
 		{Kind: evidence.EventSymbols, Base: 2, Names: []string{"child", "grandchild", "sibling", "longer", "again"}},
 		reach(evidence.InitTest, 1), reach("TestA", 0), reach("TestA/b", 2), reach("TestA/b/c", 3), reach("TestA/x", 4), reach("TestAB", 5),
-		reach("TestA", 6), reach("TestA/b", 6, 99), {Kind: evidence.EventBegin, Test: "TestA", Index: []int64{5}},
+		reach("TestA", 6), reach("TestA/b", 6, 99),
+		{Kind: evidence.EventBegin, Test: "TestA", Index: []int64{5}},
 	}).Reach()
 	for test, want := range map[string][]string{
 		"TestA":     {"again", "child", "grandchild", "init", "parent", "sibling"},
