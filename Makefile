@@ -47,12 +47,22 @@ format: ## rewrite the Go files the way lint wants them
 	$(GOFUMPT) -w $$(git ls-files '*.go' ':!:*testdata*')
 
 .PHONY: test
-test: vet lint ## the fast suite: vet, lint, then every test
+test: vet lint ## the fast suite: vet, lint, every test, then the gate over the change
 	go test -timeout=30m ./...
+	@$(MAKE) --no-print-directory gate
 
 .PHONY: test-all
-test-all: vet lint ## the long suites too: real packages, every attack at every level
+test-all: vet lint ## the long suites too: real packages, every attack at every level, prove-self
 	PROVETO_LONG=1 go test -timeout=120m ./...
+	@$(MAKE) --no-print-directory prove-self
+
+.PHONY: gate
+gate: build ## judge by bin/proveto what changed here; BASE=REF says since when
+	@.ci/gate change $(BASE)
+
+.PHONY: prove-self
+prove-self: build ## judge by bin/proveto all of evidence, ledger and prove
+	@.ci/gate whole
 
 .PHONY: bench
 bench: ## build the measuring programs into bin/; bench/README.md says how to run them
@@ -60,4 +70,5 @@ bench: ## build the measuring programs into bin/; bench/README.md says how to ru
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin dist
+	@[ ! -d .gate ] || chmod -R u+w .gate
+	rm -rf bin dist .gate

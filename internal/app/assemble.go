@@ -67,8 +67,12 @@ func symbolView(k known) view.Symbol {
 	case k.stale != nil:
 		v.Word, v.Reason, v.Certificate = string(evidence.Stale), k.causes[0].Code, string(k.stale.Digest)
 		v.Detail = causeSentence(k.causes)
-		if k.now || k.reason != "" {
-			v.Detail += "; " + orText(k.detail, strings.ReplaceAll(k.reason, "_", " "))
+		why := orText(k.detail, strings.ReplaceAll(k.reason, "_", " "))
+		if k.now && k.measurement != nil {
+			why = orText(k.measurement.Detail, reasonSentence(k.measurement.Reason))
+		}
+		if why != "" {
+			v.Detail += "; " + why
 		}
 		v.Command = "proveto prove " + quoteArg(s.Name)
 	case k.measurement != nil && k.reason == "":
@@ -352,20 +356,20 @@ func dirOf(file string) string {
 	return "."
 }
 
-// gate compares the changed scope with the thresholds. Unmeasured says that the
-// only thing wrong is what could not be measured.
-func gate(v *view.Start, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
-	scope := []view.Symbol{}
-	for _, s := range v.Symbols {
-		if s.Changed {
-			scope = append(scope, s)
+// gate compares the symbols in scope with the thresholds. Unmeasured says that
+// the only thing wrong is what could not be measured.
+func gate(scope []view.Symbol, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
+	g.Asked, g.Counts, g.Failures, g.Unguarded = true, countWords(scope), []string{}, []string{}
+	for _, w := range evidence.Words()[1:] { // the refuted first
+		for _, s := range scope {
+			if s.Word == string(w) {
+				g.Unguarded = append(g.Unguarded, s.Name)
+			}
 		}
 	}
-	g.Asked, g.Counts, g.Failures, g.Unguarded = true, countWords(scope), []string{}, []string{}
-	for _, s := range scope {
-		if s.Word != string(evidence.Proven) {
-			g.Unguarded = append(g.Unguarded, s.Name)
-		}
+	noun := "behaviours"
+	if g.Changed {
+		noun = "changed behaviours"
 	}
 	c := g.Counts
 	if c.Total == 0 {
@@ -377,13 +381,13 @@ func gate(v *view.Start, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
 	unseen := c.NotMeasured + c.Stale
 	tooManyUnseen := float64(unseen) > g.MaxUnproven*float64(c.Total)
 	if tooFew {
-		g.Failures = append(g.Failures, fmt.Sprintf("%d of %d changed behaviours are proven, the gate wants a share of %g", c.Proven, c.Total, g.MinProven))
+		g.Failures = append(g.Failures, fmt.Sprintf("%d of %d %s are proven, the gate wants a share of %g", c.Proven, c.Total, noun, g.MinProven))
 	}
 	if tooManyRefuted {
-		g.Failures = append(g.Failures, fmt.Sprintf("%d changed behaviours are refuted, the gate allows %d", c.Refuted, g.MaxRefuted))
+		g.Failures = append(g.Failures, fmt.Sprintf("%d %s are refuted, the gate allows %d", c.Refuted, noun, g.MaxRefuted))
 	}
 	if tooManyUnseen {
-		g.Failures = append(g.Failures, fmt.Sprintf("%d of %d changed behaviours are not measured, the gate allows a share of %g", unseen, c.Total, g.MaxUnproven))
+		g.Failures = append(g.Failures, fmt.Sprintf("%d of %d %s are not measured, the gate allows a share of %g", unseen, c.Total, noun, g.MaxUnproven))
 	}
 	g.Passed = len(g.Failures) == 0
 	if g.Passed {

@@ -530,10 +530,10 @@ func (inv *invocation) judge(v *view.Start) error {
 	if inv.o.Gate {
 		bar := inv.rules().Gate
 		g := view.Gate{
-			Base: inv.o.Base, MinProven: bar.MinProven, MaxRefuted: bar.MaxRefuted, MaxUnproven: bar.MaxNotMeasured,
+			Base: inv.o.Base, Changed: inv.gatesChange(), MinProven: bar.MinProven, MaxRefuted: bar.MaxRefuted, MaxUnproven: bar.MaxNotMeasured,
 		}
 		var err error
-		if v.Gate, err = gate(v, g, bar.OnUnmeasured == "note"); err != nil {
+		if v.Gate, err = gate(inv.gated(v), g, bar.OnUnmeasured == "note"); err != nil {
 			return err
 		}
 	}
@@ -546,6 +546,27 @@ func (inv *invocation) judge(v *view.Start) error {
 		}
 	}
 	return nothingMeasured(v)
+}
+
+// gatesChange tells whether a gate judges what changed: where a change was asked
+// for, or where there is one and nothing was named. Otherwise it judges all that
+// was asked for, so that a clean checkout does not pass on an empty scope.
+func (inv *invocation) gatesChange() bool {
+	return inv.o.ChangedOnly || (inv.changed != nil && len(inv.o.Only) == 0)
+}
+
+// gated are the symbols that a gate judges.
+func (inv *invocation) gated(v *view.Start) []view.Symbol {
+	scope := []view.Symbol{}
+	for _, s := range v.Symbols {
+		asked := len(inv.o.Only) == 0 || slices.ContainsFunc(inv.o.Only, func(want string) bool {
+			return names(lang.Symbol{ID: s.ID, Name: s.Name, Unit: s.Package, File: s.File}, want)
+		})
+		if asked && (s.Changed || !inv.gatesChange()) {
+			scope = append(scope, s)
+		}
+	}
+	return scope
 }
 
 // nothingMeasured says why, when no behaviour could be measured at all.

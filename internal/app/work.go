@@ -474,6 +474,9 @@ func (inv *invocation) unreached(k *known, own *unit) {
 	case hindered(k, own):
 	default:
 		k.reason = string(evidence.NoCoverage)
+		if own.project.someIdle() {
+			k.detail = "no test of its own package reaches it; the others were not run"
+		}
 	}
 }
 
@@ -482,6 +485,16 @@ func (inv *invocation) unreached(k *known, own *unit) {
 func (p *project) outOfBudget() bool {
 	for _, u := range p.units {
 		if u.failure != nil && fault.From(u.failure).Code == codeOutOfBudget {
+			return true
+		}
+	}
+	return false
+}
+
+// someIdle tells whether a suite of the project was not run at all.
+func (p *project) someIdle() bool {
+	for _, u := range p.units {
+		if u.tests > 0 && u.ready == nil && u.failure == nil {
 			return true
 		}
 	}

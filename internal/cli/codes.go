@@ -44,7 +44,7 @@ var codes = map[string]string{
 	"evidence_missing":      "a blob or a run that is cited is not there",
 	"fast_lane_disagreed":   "a plainly mutated build gave another answer",
 	"flaky":                 "tests did not give the same answer twice",
-	"gate_failed":           "the changed scope is not guarded as the gate asks",
+	"gate_failed":           "the scope is not guarded as the gate asks",
 	"internal":              "a fault of ours",
 	"interrupted":           "stopped by you, or by --timeout; resumable",
 	"io":                    "a file or a directory cannot be read or written",
@@ -91,7 +91,7 @@ var codes = map[string]string{
 	"tool_missing":          "a tool is missing or too old",
 	"tree_missing":          "the tree that a certificate is about is not in this repository",
 	"unknown_repository":    "the repository has no store here",
-	"unmeasured":            "too much of the changed scope could not be measured",
+	"unmeasured":            "too much of the scope could not be measured",
 	"unsupported_runner":    "the test runner is not supported",
 	"usage":                 "flags or arguments are wrong; nothing happened",
 }

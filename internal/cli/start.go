@@ -52,7 +52,7 @@ func newStart(c *command) *cobra.Command {
 	f.BoolVar(&o.StaticOnly, "static-only", false, "run no code of the project")
 	f.BoolVar(&o.Score, "score", false, "try every probe of every kind")
 	f.Float64Var(&o.Strength, "require-strength", 0, "exit 3 when a behaviour's killed share is below `S`; implies --score")
-	f.BoolVar(&o.Gate, "gate", false, "exit 3 when the changed scope is not guarded as proveto.yaml asks")
+	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without a change, all that was asked for")
 	addReportFlags(cmd, &o)
 	return cmd
 }
@@ -129,7 +129,7 @@ func newProve(c *command) *cobra.Command {
 	f.BoolVar(&o.Score, "score", false, "try every probe of every kind")
 	f.StringVar(&o.Test, "test", "", "only this `TEST` may vouch")
 	f.StringSliceVar(&o.Mutants, "mutant", nil, "only probes of this `OPERATOR`, or the one with this digest; may be repeated")
-	f.BoolVar(&o.Gate, "gate", false, "exit 3 when the changed scope is not guarded as proveto.yaml asks")
+	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without a change, all that was asked for")
 	addReportFlags(cmd, &o)
 	return cmd
 }

@@ -88,6 +88,20 @@ func TestTheStrongestLayerWinsAndIsNamed(t *testing.T) {
 			t.Errorf("%s shows the password: %s", s.Key.Name, s.Value)
 		}
 	}
+	list := c.Settings()
+	if len(list) != len(Keys()) {
+		t.Fatalf("%d settings of %d keys", len(list), len(Keys()))
+	}
+	for i, k := range Keys() {
+		value := map[string]string{"prove.limit": "3", "prove.budget": "1m", "gate.min_proven": "0.8", "prove.include": "", "store.database_url": "[redacted]"}
+		got := list[i]
+		if want, ok := value[k.Name]; got.Key.Name != k.Name || got.Origin != c.Origin(k.Name) || (ok && got.Value != want) {
+			t.Errorf("setting %d is %s = %q (%s), want %s = %q", i, got.Key.Name, got.Value, got.Origin, k.Name, want)
+		}
+	}
+	if got := fmt.Sprintf("%v %#v %v.", c.Store.DatabaseURL, c.Store.DatabaseURL, Secret("")); got != "[redacted] [redacted] ." {
+		t.Errorf("secrets print as %s", got)
+	}
 	if out := fmt.Sprintf("%v %+v %#v", c.Store, c.Store, c.Store.DatabaseURL); strings.Contains(out, "pw") {
 		t.Errorf("printing shows the password: %s", out)
 	}
@@ -292,4 +306,13 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("Load(%q): %v", s, err)
 		}
 	})
+}
+
+func TestNumbersOfEitherKindCompare(t *testing.T) {
+	t.Parallel()
+	for want, v := range map[float64]value{0: {}, 0.95: {fraction: 0.95}, 7: {integer: 7}} {
+		if got := v.number(); got != want {
+			t.Errorf("number of %+v = %v, want %v", v, got, want)
+		}
+	}
 }

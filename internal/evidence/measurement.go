@@ -105,6 +105,9 @@ func (tr Trial) record(t Target) (TrialRecord, error) {
 	j := Judge(tr.Run)
 	r.Run, r.Status, r.Code, r.Test, r.Message = tr.Run.digest, j.Status, string(j.Code), j.Failure.Test, j.Failure.Message
 	if !tr.Confirmed.IsZero() {
+		if tr.Confirmed.rec.Probe != r.ProbeDigest {
+			return TrialRecord{}, fault.New(fault.Internal, CodeMismatch, "the second run %s is not about probe %s", tr.Confirmed.digest.Short(), r.ProbeDigest.Short())
+		}
 		r.Confirmed = tr.Confirmed.digest
 		if again := Judge(tr.Confirmed); again.Status != j.Status {
 			r.Status, r.Code = Flaky, string(CodeFlaky)

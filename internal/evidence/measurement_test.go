@@ -2,7 +2,11 @@ package evidence_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
@@ -66,11 +70,25 @@ func TestMeasurementWord(t *testing.T) {
 		{"out of time", []evidence.Trial{result("time", false)}, "", evidence.NotMeasured, "timeout"},
 		{"waived", []evidence.Trial{waived}, "", evidence.NotMeasured, "no_probe"},
 		{"pending", []evidence.Trial{result("green", false), pending}, "", evidence.NotMeasured, "out_of_budget"},
+		{"survived and ran out of time", []evidence.Trial{result("green", false), result("time", false)}, "", evidence.NotMeasured, "timeout"},
+		{"ran out of time and survived", []evidence.Trial{result("time", false), result("green", false)}, "", evidence.NotMeasured, "timeout"},
+		{"survived and was never convicted", []evidence.Trial{result("green", false), refused, result("red", false)}, "", evidence.NotMeasured, "order_dependent"},
+		{"crashed and was never convicted", []evidence.Trial{result("panic", false), refused}, "", evidence.NotMeasured, "order_dependent"},
+		{"ran out of time and crashed", []evidence.Trial{result("time", false), result("panic", false)}, "", evidence.NotMeasured, "killed_by_error_only"},
+		{"never convicted and pending", []evidence.Trial{refused, pending}, "", evidence.NotMeasured, "out_of_budget"},
+		{"only pending", []evidence.Trial{pending}, "", evidence.NotMeasured, "out_of_budget"},
+		{"out of time only once", []evidence.Trial{again(t, result("time", false), "green")}, "", evidence.NotMeasured, "flaky"},
+		{"out of time twice", []evidence.Trial{again(t, result("time", false), "time")}, "", evidence.NotMeasured, "timeout"},
+		{"another probe first", []evidence.Trial{other("red", true), result("red", true)}, "", evidence.Proven, ""},
+		{"another probe, then a survivor", []evidence.Trial{other("time", false), result("green", false)}, "", evidence.Refuted, "survived"},
+		{"survived, and something was said", []evidence.Trial{result("green", false)}, "limit", evidence.Refuted, "survived"},
+		{"not all survived, and something was said", []evidence.Trial{result("green", false), result("panic", false)}, "limit", evidence.NotMeasured, "limit"},
+		{"another probe, and something was said", []evidence.Trial{other("green", false)}, "limit", evidence.NotMeasured, "limit"},
+		{"nothing tried, nothing said", nil, "", evidence.NotMeasured, "no_probe"},
 		{"nothing tried", nil, "no_coverage", evidence.NotMeasured, "no_coverage"},
 	}
-	target := evidence.Target{Language: "go", Project: ".", Unit: "example.test/calc", Symbol: symbol, SymbolDigest: digest("symbol"), Tests: []string{testName}, Reached: []string{symbol}, Inputs: digest("inputs")}
 	for _, tt := range tests {
-		m, err := evidence.NewMeasurement(target, tree, tt.trials, tt.reason, "")
+		m, err := evidence.NewMeasurement(target(), tree, tt.trials, tt.reason, "")
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
@@ -78,28 +96,130 @@ func TestMeasurementWord(t *testing.T) {
 		if rec := m.Record(); rec.Word != tt.word || rec.Reason != tt.want {
 			t.Errorf("%s: %s (%s), want %s (%s)", tt.name, rec.Word, rec.Reason, tt.word, tt.want)
 		}
-		again, err := evidence.RederiveMeasurement(m.Body(), func(d evidence.Digest) (evidence.Run, error) {
+		from := func(d evidence.Digest) (evidence.Run, error) {
 			for _, tr := range tt.trials {
-				if tr.Run.Digest() == d {
-					return tr.Run, nil
+				for _, r := range []evidence.Run{tr.Run, tr.Confirmed} {
+					if !r.IsZero() && r.Digest() == d {
+						return r, nil
+					}
 				}
 			}
 			return evidence.Run{}, fault.New(fault.NotFound, "not_found", "no run %s", d)
-		})
-		if err != nil || !bytes.Equal(again.Body(), m.Body()) {
+		}
+		again, err := evidence.RederiveMeasurement(m.Body(), from)
+		if err != nil || !bytes.Equal(again.Body(), m.Body()) || again.Digest() != m.Digest() {
 			t.Errorf("%s: RederiveMeasurement = %v, want the same bytes", tt.name, err)
 		}
-		if lie := bytes.Replace(m.Body(), []byte(`"word":"`+string(tt.word)), []byte(`"word":"proven`), 1); tt.word != evidence.Proven {
-			if _, err := evidence.RederiveMeasurement(lie, func(d evidence.Digest) (evidence.Run, error) {
-				for _, tr := range tt.trials {
-					if tr.Run.Digest() == d {
-						return tr.Run, nil
-					}
-				}
-				return evidence.Run{}, nil
-			}); fault.From(err).Kind != fault.Tampered {
-				t.Errorf("%s: a measurement that says proven is derived: %v", tt.name, err)
+		if tt.word == evidence.Proven {
+			continue
+		}
+		lie := bytes.Replace(m.Body(), []byte(`"word":"`+string(tt.word)), []byte(`"word":"proven`), 1)
+		_, err = evidence.RederiveMeasurement(lie, from)
+		mustRefuse(t, tt.name+", and says proven", err, fault.Tampered,
+			fmt.Sprintf("the stored runs derive measurement %s, not %s", m.Digest().Short(), evidence.DigestOf(lie).Short()))
+	}
+}
+
+// again gives a trial a second run that ended in a way.
+func again(t *testing.T, tr evidence.Trial, way string) evidence.Trial {
+	t.Helper()
+	tr.Confirmed = trial(t, tr.Probe.Kind, way, false).Run
+	return tr
+}
+
+func target() evidence.Target {
+	return evidence.Target{Language: "go", Project: ".", Unit: "example.test/calc", Symbol: symbol, SymbolDigest: digest("symbol"), Tests: []string{testName}, Reached: []string{symbol}, Inputs: digest("inputs")}
+}
+
+func TestTrialIsStoredAsItWasSeen(t *testing.T) {
+	t.Parallel()
+	red := trial(t, evidence.ProbeResult, "red", true)
+	red.Note, red.Values = "n", []string{"6", "0"}
+	timedOut := again(t, trial(t, evidence.ProbeResult, "time", false), "time")
+	unsure := again(t, trial(t, evidence.ProbeResult, "time", false), "green")
+	nominated := trial(t, evidence.ProbeResult, "red", false)
+	crashed := trial(t, evidence.ProbeResult, "panic", false)
+	record := func(tr evidence.Trial, st evidence.Status, code string) evidence.TrialRecord {
+		r := evidence.TrialRecord{Probe: tr.Probe, ProbeDigest: tr.Probe.Digest(), Status: st, Code: code, Run: tr.Run.Digest(), Certificate: tr.Certificate, Note: tr.Note, Values: tr.Values}
+		if !tr.Confirmed.IsZero() {
+			r.Confirmed = tr.Confirmed.Digest()
+		}
+		return r
+	}
+	noticed := func(r evidence.TrialRecord) evidence.TrialRecord {
+		r.Test, r.Message = testName, "Double(3) = 0, want 6"
+		return r
+	}
+	want := []evidence.TrialRecord{
+		noticed(record(red, evidence.Killed, "")),
+		record(timedOut, evidence.TimedOut, "timeout"),
+		record(unsure, evidence.Flaky, "flaky"),
+		noticed(record(nominated, evidence.Flaky, "flaky")),
+		noticed(record(crashed, evidence.KilledByError, "killed_by_error")),
+		{Probe: red.Probe, ProbeDigest: red.Probe.Digest(), Status: evidence.PendingProbe},
+	}
+	m, err := evidence.NewMeasurement(target(), tree, []evidence.Trial{red, timedOut, unsure, nominated, crashed, {Probe: red.Probe, Reason: "pending"}}, "", "a detail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := evidence.MeasurementRecord{Schema: "proveto/measurement/v1", Snapshot: tree, Target: target(), Word: evidence.Proven, Detail: "a detail", Trials: want}
+	if d := cmp.Diff(wanted, m.Record()); d != "" {
+		t.Error(d)
+	}
+	if m.Digest() != evidence.DigestOf(m.Body()) {
+		t.Errorf("the measurement says it has digest %s, its body has %s", m.Digest(), evidence.DigestOf(m.Body()))
+	}
+	lost := errors.New("the disk is gone")
+	for _, tt := range []struct {
+		what    string
+		missing evidence.Digest
+	}{{"first", unsure.Run.Digest()}, {"second", unsure.Confirmed.Digest()}} {
+		m, err := evidence.NewMeasurement(target(), tree, []evidence.Trial{unsure}, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := evidence.RederiveMeasurement(m.Body(), func(d evidence.Digest) (evidence.Run, error) {
+			switch d {
+			case tt.missing:
+				return evidence.Run{}, lost
+			case unsure.Run.Digest():
+				return unsure.Run, nil
 			}
+			return unsure.Confirmed, nil
+		})
+		if !errors.Is(err, lost) || err.Error() != lost.Error() || got.Digest() != "" {
+			t.Errorf("without the %s run: %v", tt.what, err)
 		}
 	}
+}
+
+func TestMeasurementIsRefused(t *testing.T) {
+	t.Parallel()
+	good := trial(t, evidence.ProbeResult, "green", false)
+	foreign, swapped, unsure := good, good, good
+	foreign.Probe.Symbol = "another"
+	swapped.Run = trial(t, evidence.ProbeCondition, "green", false).Run
+	unsure.Confirmed = swapped.Run
+	for _, tt := range []struct {
+		name, says string
+		tr         evidence.Trial
+	}{
+		{"a probe of another symbol", "a probe of another in a measurement of " + symbol, foreign},
+		{"a run of another probe", fmt.Sprintf("run %s is not about probe %s", swapped.Run.Digest().Short(), swapped.Probe.Digest().Short()), swapped},
+		{"a second run of another probe", fmt.Sprintf("the second run %s is not about probe %s", swapped.Run.Digest().Short(), good.Probe.Digest().Short()), unsure},
+	} {
+		m, err := evidence.NewMeasurement(target(), tree, []evidence.Trial{good, tt.tr}, "", "")
+		mustRefuse(t, tt.name, err, fault.Internal, tt.says)
+		if m.Body() != nil {
+			t.Errorf("%s: a measurement came out", tt.name)
+		}
+	}
+	m, err := evidence.NewMeasurement(target(), tree, []evidence.Trial{good}, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = evidence.RederiveMeasurement(m.Body()[:20], nil)
+	mustRefuse(t, "half of it", err, fault.Tampered, "measurement does not parse: ")
+	_, err = evidence.RederiveMeasurement(m.Body(), func(evidence.Digest) (evidence.Run, error) { return swapped.Run, nil })
+	mustRefuse(t, "a run of another probe, stored", err, fault.Tampered, "the stored runs do not derive this measurement: run ")
 }

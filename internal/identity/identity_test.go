@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	"golang.org/x/crypto/ssh"
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/proveto/proveto/internal/fault"
@@ -229,6 +230,21 @@ func TestEngineSignsEnvelopes(t *testing.T) {
 	}
 	if _, err := verifier.Verify(ctx, env); err != nil {
 		t.Errorf("Verify: %v", err)
+	}
+	// Whoever has the public key alone names it as the engine does.
+	ours, err := k.Engine.KeyID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sshKey, err := ssh.NewPublicKey(k.Engine.public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if theirs, err := pub.KeyID(); theirs != ours || ours != ssh.FingerprintSHA256(sshKey) || err != nil {
+		t.Errorf("the key is named %q here and %q there, %v", ours, theirs, err)
+	}
+	if !k.Engine.public().Equal(pub.Public()) || !k.Engine.public().Equal(k.Engine.Public()) {
+		t.Errorf("the public key is %v here and %v there", k.Engine.Public(), pub.Public())
 	}
 	other, _ := setup(t)
 	verifier, err = dsse.NewEnvelopeVerifier(other.Engine)

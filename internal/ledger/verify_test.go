@@ -320,14 +320,20 @@ func (b *bench) answers(t *testing.T, s sample) (string, error) {
 	return string(text), err
 }
 
+// damages is how many bytes are damaged. A suite that is itself probed runs
+// hundreds of times, and each of its runs damages a tenth of them.
+func damages() int {
+	if testing.Short() || os.Getenv("PROVETO_TEST_PROBED") != "" {
+		return 20
+	}
+	return 200
+}
+
 // One byte of the database file is changed. Verify says so, unless the byte
 // changes nothing that the ledger says.
 func TestDamagedBytesOfTheFile(t *testing.T) {
 	t.Parallel()
-	rounds := 200
-	if testing.Short() {
-		rounds = 20
-	}
+	rounds := damages()
 	b := setup(t, storetest.SQLite(t))
 	var s sample
 	for n := range 3 {
@@ -424,7 +430,7 @@ func TestDamagedBytesOfValues(t *testing.T) {
 	seed := rand.New(rand.NewPCG(3, 4))
 	pick := func(n int) int { return seed.IntN(n) }
 	tables := []string{"entries", "entries", "entries", "tree_hashes", "checkpoints", "runs", "certificates", "measurements", "probes", "waivers", "starts"}
-	for range 200 {
+	for range damages() {
 		table := tables[pick(len(tables))]
 		column := columns[table][pick(len(columns[table]))]
 		var n int

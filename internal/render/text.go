@@ -146,7 +146,14 @@ func (t *text) gate(g view.Gate) {
 		return
 	}
 	if g.Passed {
-		t.row("gate", "%s", t.paint(green, "passed"))
+		scope := "nothing in scope"
+		if g.Counts.Total > 0 {
+			scope = fmt.Sprintf("%s of %s in scope proven, %s refuted", thousands(g.Counts.Proven), thousands(g.Counts.Total), thousands(g.Counts.Refuted))
+		}
+		t.row("gate", "%s  %s", t.paint(green, "passed"), scope)
+		for _, f := range g.Failures {
+			t.row("", "noted: %s", Line(f))
+		}
 		return
 	}
 	var lines []string

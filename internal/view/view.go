@@ -234,9 +234,10 @@ type Gate struct {
 	Asked       bool     `json:"asked"`
 	Passed      bool     `json:"passed"`
 	Base        string   `json:"base,omitempty"`
+	Changed     bool     `json:"changed,omitempty"` // the scope is what changed; otherwise everything that was asked for
 	Counts      Counts   `json:"counts"`
 	Failures    []string `json:"failures"`
-	Unguarded   []string `json:"unguarded"` // names of changed symbols that are not proven
+	Unguarded   []string `json:"unguarded"` // names of symbols in scope that are not proven
 	MinProven   float64  `json:"min_proven"`
 	MaxRefuted  int      `json:"max_refuted"`
 	MaxUnproven float64  `json:"max_not_measured"`

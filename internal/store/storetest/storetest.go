@@ -3,7 +3,8 @@
 // process.
 //
 // The cluster is made from the server binaries of the machine. Where there are
-// none, tests on PostgreSQL are skipped, unless the variable CI is set.
+// none, tests on PostgreSQL are skipped, unless the variable CI is set; with
+// PROVETO_TEST_PROBED they are skipped always.
 package storetest
 
 import (
@@ -71,6 +72,9 @@ var errNoServer = errors.New("no PostgreSQL server binaries on this machine")
 // PostgreSQL is a fresh database of the cluster.
 func PostgreSQL(t testing.TB) store.Config {
 	t.Helper()
+	if os.Getenv("PROVETO_TEST_PROBED") != "" {
+		t.Skip("a suite that is probed runs on SQLite only")
+	}
 	base, err := cluster()
 	if errors.Is(err, errNoServer) && os.Getenv("CI") == "" {
 		t.Skip(err)
