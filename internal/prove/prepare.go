@@ -64,6 +64,7 @@ type Unit struct {
 	durations map[string]time.Duration // as in the first baseline; a parent's includes its subtests
 	reach     map[string][]string      // symbol → tests that executed it themselves, fastest first
 	executed  [2]evidence.Reach        // by the two baselines
+	early     map[string]bool          // symbols that run before any test
 	plain     plainCheck
 	steadiness
 }
@@ -430,7 +431,9 @@ func (u *Unit) index() {
 			u.reach[id] = append(u.reach[id], test)
 		}
 	}
+	u.early = map[string]bool{}
 	for _, id := range union(u.executed[0].Init(), u.executed[1].Init()) {
+		u.early[id] = true
 		if len(u.reach[id]) == 0 {
 			// It runs before the tests: any of them may notice.
 			u.reach[id] = slices.Clone(u.Tests)

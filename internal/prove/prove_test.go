@@ -49,6 +49,16 @@ func TestAttemptProvesOnceAndAsksTheTestOnce(t *testing.T) {
 func TestAttemptReason(t *testing.T) {
 	t.Parallel()
 	counter := 0
+	disagrees := func() *memory {
+		return newMemory(scripted{"TestDouble", []string{double}, func(w world) string {
+			if w.probe != "" && !w.plain {
+				return fails
+			}
+			return passes
+		}})
+	}
+	early := disagrees()
+	early.atInit = true
 	tests := []struct {
 		name   string
 		suite  *memory
@@ -77,12 +87,8 @@ func TestAttemptReason(t *testing.T) {
 			}
 			return passes
 		}}), evidence.NotMeasured, "order_dependent"},
-		{"the plain build disagrees", newMemory(scripted{"TestDouble", []string{double}, func(w world) string {
-			if w.probe != "" && !w.plain {
-				return fails
-			}
-			return passes
-		}}), evidence.NotMeasured, "fast_lane_disagreed"},
+		{"the plain build disagrees", disagrees(), evidence.NotMeasured, "fast_lane_disagreed"},
+		{"the plain build has it from the start", early, evidence.Proven, ""},
 		{"a probe that acts by chance", newMemory(scripted{"TestDouble", []string{double}, func(w world) string {
 			if w.probe == "" {
 				return passes

@@ -59,6 +59,7 @@ type memory struct {
 	hides  bool // a hook turns red into green
 	early  bool // the process leaves before any test
 	plain  bool // this is the plain build
+	atInit bool // Double runs before the tests, too
 	// By test: what it consults, and what it consults and executes only when no
 	// other test ran before.
 	reads, alone, aloneReach map[string][]string
@@ -123,6 +124,9 @@ func (s *memory) Run(_ context.Context, r lang.Request) (evidence.Run, error) {
 	}
 	if r.Observe {
 		events = append(events, evidence.Event{Kind: evidence.EventSymbols, Names: []string{double, triple}})
+	}
+	if r.Observe && s.atInit {
+		events = append(events, evidence.Event{Kind: evidence.EventReach, Test: evidence.InitTest, Index: []int64{0}})
 	}
 	tests := slices.Clone(s.tests)
 	if r.Shuffle != 0 {
