@@ -229,6 +229,9 @@ type Request struct {
 	// Observe records reach and reads per test, sites and values seen. Only on the
 	// original.
 	Observe bool
+	// Reach records reach and reads alone, at a fraction of the cost. Only on the
+	// original.
+	Reach bool
 	// FailFast stops after the first failing test.
 	FailFast bool
 	// Differ, with a probe on, records whether original and changed value ever

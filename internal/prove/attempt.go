@@ -371,7 +371,7 @@ func (a *attempt) control(ctx context.Context, c charge) (evidence.Run, error) {
 	if r, ok := a.controls[c.test]; ok && r.Record().Started.After(c.kill.Record().Started) {
 		return r, nil
 	}
-	req := lang.Request{Purpose: evidence.PurposeControl, Tests: []string{c.test}, Observe: true}
+	req := lang.Request{Purpose: evidence.PurposeControl, Tests: []string{c.test}, Reach: true}
 	r, err := a.unit.run(ctx, req, a.unit.limits(req.Tests))
 	if err != nil {
 		return evidence.Run{}, err

@@ -197,7 +197,7 @@ func exitText(e evidence.Exit) string {
 // lost. Which these are is found out here, each alone in a fresh process.
 func (u *Unit) secondBaseline(ctx context.Context, first evidence.Run, chosen []string) (evidence.Run, error) {
 	req := lang.Request{
-		Purpose: evidence.PurposeBaseline, Tests: chosen, Shuffle: seed(), Observe: true, OtherEnv: true, Limits: baselineLimits(),
+		Purpose: evidence.PurposeBaseline, Tests: chosen, Shuffle: seed(), Reach: true, OtherEnv: true, Limits: baselineLimits(),
 	}
 	shuffled, err := u.Suite.Run(ctx, req)
 	if err != nil {

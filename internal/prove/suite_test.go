@@ -122,10 +122,11 @@ func (s *memory) Run(_ context.Context, r lang.Request) (evidence.Run, error) {
 		rec.Report = evidence.ReportIncomplete
 		return evidence.RecordRun(rec, nil)
 	}
-	if r.Observe {
+	observed := r.Observe || r.Reach
+	if observed {
 		events = append(events, evidence.Event{Kind: evidence.EventSymbols, Names: []string{double, triple}})
 	}
-	if r.Observe && s.atInit {
+	if observed && s.atInit {
 		events = append(events, evidence.Event{Kind: evidence.EventReach, Test: evidence.InitTest, Index: []int64{0}})
 	}
 	tests := slices.Clone(s.tests)
@@ -137,7 +138,7 @@ func (s *memory) Run(_ context.Context, r lang.Request) (evidence.Run, error) {
 		if len(r.Tests) > 0 && !slices.Contains(r.Tests, te.name) {
 			continue
 		}
-		w := world{planted: r.Plant == te.name, observed: r.Observe, switched: r.Probe != nil || r.Purpose == evidence.PurposeNull, plain: s.plain, otherEnv: r.OtherEnv, alone: len(r.Tests) > 0, before: before, n: n}
+		w := world{planted: r.Plant == te.name, observed: observed, switched: r.Probe != nil || r.Purpose == evidence.PurposeNull, plain: s.plain, otherEnv: r.OtherEnv, alone: len(r.Tests) > 0, before: before, n: n}
 		if r.Probe != nil {
 			w.probe = r.Probe.Summary
 		}
@@ -151,10 +152,10 @@ func (s *memory) Run(_ context.Context, r lang.Request) (evidence.Run, error) {
 		if len(r.Tests) > 0 {
 			names, reach = append(slices.Clone(names), s.alone[te.name]...), append(slices.Clone(reach), s.aloneReach[te.name]...)
 		}
-		if r.Observe && len(names) > 0 {
+		if observed && len(names) > 0 {
 			events = append(events, evidence.Event{Kind: evidence.EventReads, Test: te.name, Names: names})
 		}
-		if r.Observe && what != skips {
+		if observed && what != skips {
 			for i, id := range []string{double, triple} {
 				if slices.Contains(reach, id) {
 					events = append(events, evidence.Event{Kind: evidence.EventReach, Test: te.name, Index: []int64{int64(i)}})

@@ -95,10 +95,12 @@ func (s *suite) instructions(r lang.Request) (controller.Instructions, error) {
 		if r.Probe != nil && r.Probe.Digest() != s.plain.Digest() {
 			return in, fault.New(fault.Internal, "internal", "a plain suite has no probe but its own")
 		}
-	case r.Observe && r.Probe != nil:
+	case (r.Observe || r.Reach) && r.Probe != nil:
 		return in, fault.New(fault.Internal, "internal", "observe is for runs on the original")
 	case r.Observe:
 		in.Mode, in.Bases = controller.Observe, s.p.bases()
+	case r.Reach:
+		in.Mode = controller.Reach
 	case r.Probe != nil:
 		p, _, err := s.p.site(*r.Probe)
 		if err != nil {
@@ -126,7 +128,7 @@ func arguments(r lang.Request) []string {
 	if r.FailFast {
 		out = append(out, "-test.failfast")
 	}
-	if r.Observe {
+	if r.Observe || r.Reach {
 		// One test at a time, so that what is executed belongs to the one that runs.
 		out = append(out, "-test.parallel=1")
 	}

@@ -40,6 +40,7 @@ type Mode string
 const (
 	Quiet   Mode = ""        // report tests only
 	Observe Mode = "observe" // report what each test executes and the values seen
+	Reach   Mode = "reach"   // report what each test executes and consults, and no values
 	Probe   Mode = "probe"   // one probe is switched on; site 0 is none
 )
 

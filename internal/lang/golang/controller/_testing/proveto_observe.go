@@ -26,6 +26,7 @@ var provetoState atomic.Uint32
 const (
 	provetoObserving = 1 << iota
 	provetoProbing
+	provetoValuing
 )
 
 // provetoEpoch changes with the running test; a symbol marked with it was told
@@ -54,17 +55,17 @@ func (p *ProvetoPackage) Hit(symbol int) {
 
 // On tells whether the probe with this number is switched on.
 func (p *ProvetoPackage) On(site int) bool {
-	return provetoState.Load() != 0 && p.onSlow(site)
+	return provetoState.Load()&(provetoProbing|provetoValuing) != 0 && p.onSlow(site)
 }
 
 // Watch tells whether values are wanted.
 func (p *ProvetoPackage) Watch() bool {
-	return provetoState.Load()&provetoObserving != 0
+	return provetoState.Load()&provetoValuing != 0
 }
 
 // Values gives the values seen at a value site.
 func (p *ProvetoPackage) Values(site int, values ...any) {
-	if p == nil || provetoState.Load()&provetoObserving == 0 {
+	if p == nil || provetoState.Load()&provetoValuing == 0 {
 		return
 	}
 	proveto.values.add(p.sites+int64(site), values)
@@ -124,7 +125,11 @@ func provetoStart() {
 		if provetoEpoch.Load() == 0 {
 			provetoEpoch.Store(1)
 		}
-		provetoState.Store(provetoObserving)
+		state := uint32(provetoObserving)
+		if proveto.valuing {
+			state |= provetoValuing
+		}
+		provetoState.Store(state)
 	case proveto.probe:
 		provetoState.Store(provetoProbing)
 	}

@@ -25,6 +25,7 @@ type provetoReport struct {
 	ended        bool       // the end mark was written: nothing may follow
 
 	observe, probe bool
+	valuing        bool // with observe: the sites and values too
 	pkg            string
 	site           int
 	atInit         bool
@@ -99,7 +100,9 @@ func (r *provetoReport) instruct(in map[string]string) {
 	r.outer.block(block[:])
 
 	const p = "instructions."
-	r.observe, r.probe = in[p+"mode"] == "observe", in[p+"mode"] == "probe"
+	mode := in[p+"mode"]
+	r.valuing, r.probe = mode == "observe", mode == "probe"
+	r.observe = r.valuing || mode == "reach"
 	r.pkg, r.plant, r.root = in[p+"package"], in[p+"plant"], in[p+"root"]
 	r.site, _ = strconv.Atoi(in[p+"site"]) // absent: no site
 	r.atInit, r.differ = in[p+"at_init"] == "true", in[p+"differ"] == "true"
