@@ -678,8 +678,5 @@ func (inv *invocation) complete(v *view.Start) bool {
 			return false
 		}
 	}
-	if inv.outside() {
-		return false
-	}
-	return true
+	return !inv.outside()
 }
