@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/proveto/proveto/internal/evidence"
 )
 
 // TestMain lets the test binary be a second process of ours.
@@ -147,6 +149,29 @@ exec `+git+` "$@"`)
 	}
 	if diff := cmp.Diff(before, fingerprint(t, dir)); diff != "" {
 		t.Errorf("the user's repository was touched:\n%s", diff)
+	}
+}
+
+// A git that was killed while it wrote a reference leaves its lock for good.
+func TestAForgottenLockOfAReferenceStopsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := b.dirtyRepo(3)
+	snap := b.seal(dir)
+	ref := filepath.Join(filepath.Dir(b.home), "state", "snapshot", snap.Repo.ID, "store.git", keepRefs, string(snap.Tree))
+	must(t, os.Remove(ref))
+	for _, lock := range []string{ref + ".lock", filepath.Join(filepath.Dir(b.home), "state", "snapshot", snap.Repo.ID, "store.git", "packed-refs.lock")} {
+		must(t, os.WriteFile(lock, nil, 0o600))
+	}
+	if got := b.seal(dir); got.Tree != snap.Tree {
+		t.Errorf("seal = %s, want %s", got.Tree, snap.Tree)
+	}
+	if out := b.run(b.home, "--git-dir="+filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(ref)))), "rev-parse", keepRefs+string(snap.Tree)); strings.TrimSpace(out) != string(snap.Tree) {
+		t.Errorf("the reference names %q, want %s", out, snap.Tree)
+	}
+	done, err := b.store.GC(t.Context(), func(Repo, evidence.Tree) bool { return false }, 0)
+	if err != nil || done.Trees == 0 {
+		t.Errorf("GC = %+v, %v, want the tree forgotten", done, err)
 	}
 }
 

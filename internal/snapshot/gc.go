@@ -75,13 +75,12 @@ func (s *Store) collect(ctx context.Context, id string, keepFunc func(Repo, evid
 	if err != nil {
 		return err
 	}
-	var drop []string
+	var drop []evidence.Tree
 	for _, ref := range strings.Fields(string(out)) {
 		tree, err := evidence.ParseTree(strings.TrimPrefix(ref, keepRefs))
-		if err == nil && keepFunc(o.Repo, tree) {
-			continue
+		if err == nil && !keepFunc(o.Repo, tree) {
+			drop = append(drop, tree)
 		}
-		drop = append(drop, "delete "+ref+"\n")
 	}
 	if len(drop) == 0 {
 		return nil
@@ -96,12 +95,13 @@ func (s *Store) collect(ctx context.Context, id string, keepFunc func(Repo, evid
 			return err
 		}
 	}
-	hold := []*os.File{held}
-	if _, _, err := s.git.run(ctx, call{args: []string{"update-ref", "--stdin"}, gitDir: v.git, objects: v.readable(), stdin: []byte(strings.Join(drop, "")), held: hold}); err != nil {
-		return err
+	for _, tree := range drop {
+		if err := ignoreMissing(os.Remove(v.ref(tree))); err != nil {
+			return err
+		}
 	}
 	done.Trees += len(drop)
-	if _, _, err := s.git.run(ctx, call{args: []string{"prune", "--expire=now"}, gitDir: v.git, objects: v.readable(), held: hold}); err != nil {
+	if _, _, err := s.git.run(ctx, call{args: []string{"prune", "--expire=now"}, gitDir: v.git, objects: v.readable(), held: []*os.File{held}}); err != nil {
 		return v.missing(err, "prune the snapshot store of %s", o.Repo.Name)
 	}
 	return nil

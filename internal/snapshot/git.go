@@ -99,6 +99,7 @@ var environment = []string{
 	"HOME=/nonexistent",
 	"XDG_CONFIG_HOME=/nonexistent",
 	"LC_ALL=C",
+	"GIT_DEFAULT_REF_FORMAT=files", // our references are written as files
 	"GIT_CONFIG_NOSYSTEM=1",
 	"GIT_CONFIG_SYSTEM=/dev/null",
 	"GIT_CONFIG_GLOBAL=/dev/null",

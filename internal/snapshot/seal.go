@@ -66,11 +66,11 @@ func (s *Store) Seal(ctx context.Context, repo Repo, o Options) (_ Snapshot, err
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("seal %s: %w", repo.Name, err)
 	}
-	if err := v.keep(ctx, snap.Tree); err != nil {
+	if err := v.keep(snap.Tree); err != nil {
 		return Snapshot{}, err
 	}
 	if snap.Base != "" && snap.Base != snap.Tree {
-		if err := v.keep(ctx, snap.Base); err != nil {
+		if err := v.keep(snap.Base); err != nil {
 			return Snapshot{}, err
 		}
 	}

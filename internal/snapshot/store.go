@@ -230,17 +230,24 @@ func (v *vault) readable() []string {
 	return out
 }
 
-// keep names a tree in our store, or marks it as used again.
-func (v *vault) keep(ctx context.Context, tree evidence.Tree) error {
-	ref := keepRefs + string(tree)
+// keep names a tree in our store, or marks it as used again. The reference is
+// written as a file: git update-ref would leave a lock when it is killed, and
+// nobody could tell it from that of a running one.
+func (v *vault) keep(tree evidence.Tree) error {
+	ref := v.ref(tree)
 	now := time.Now()
-	if err := os.Chtimes(filepath.Join(v.git, ref), now, now); err == nil {
+	if err := os.Chtimes(ref, now, now); err == nil {
 		return nil
 	}
-	if _, err := v.read(ctx, "update-ref", ref, string(tree)); err != nil {
+	if err := os.MkdirAll(filepath.Dir(ref), 0o700); err != nil {
 		return fmt.Errorf("keep tree %s: %w", tree, err)
 	}
-	return nil
+	return writeFile(ref, []byte(tree+"\n"))
+}
+
+// ref is the file of the reference that keeps a tree.
+func (v *vault) ref(tree evidence.Tree) string {
+	return filepath.Join(v.git, filepath.FromSlash(keepRefs), string(tree))
 }
 
 // writeFile replaces a file as a whole.
