@@ -24,6 +24,7 @@ type known struct {
 	measurement *evidence.MeasurementRecord // newest that today's inputs would give again
 	measured    evidence.Digest
 	now         bool   // measured by this invocation
+	proved      bool   // live was made by this invocation
 	reason      string // why nothing was measured; used when there is no evidence
 	detail      string
 	command     string
@@ -73,6 +74,9 @@ func symbolView(k known) view.Symbol {
 		}
 		if why != "" {
 			v.Detail += "; " + why
+		}
+		if retried[k.reason] {
+			v.Blocked = k.reason
 		}
 		v.Command = "proveto prove " + quoteArg(s.Name)
 	case k.measurement != nil && k.reason == "":
@@ -305,7 +309,10 @@ func gaps(symbols []view.Symbol) []view.Gap {
 func unmeasured(symbols []view.Symbol) []view.Unmeasured {
 	groups := map[[2]string]*view.Unmeasured{}
 	for _, s := range symbols {
-		if s.Word != string(evidence.NotMeasured) {
+		if s.Blocked != "" {
+			_, s.Detail, _ = strings.Cut(s.Detail, "; ")
+			s.Reason, s.Command = s.Blocked, reasonCommand(s.Blocked, s.Name)
+		} else if s.Word != string(evidence.NotMeasured) {
 			continue
 		}
 		key := [2]string{s.Reason, s.Detail}

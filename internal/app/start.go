@@ -91,6 +91,9 @@ func (a *App) start(ctx context.Context, o StartOptions, p Progress) (*view.Star
 	if proofErr != nil && fault.From(proofErr).Kind != fault.Interrupted {
 		return nil, inv.subject, proofErr
 	}
+	if err := inv.noMatch(); err != nil && proofErr == nil {
+		return nil, inv.subject, err
+	}
 	// An interrupted run still says what it found; its context is done.
 	ctx = context.WithoutCancel(ctx)
 	v := inv.view()
@@ -119,7 +122,8 @@ type invocation struct {
 	snap     snapshot.Snapshot
 	baseTree evidence.Tree
 	base     *config.Config              // read from baseTree; nil: there is no base
-	changed  map[string][]snapshot.Lines // path → changed lines; nil: everything is in scope
+	changed  map[string][]snapshot.Lines // path → changed lines, none for a path that is gone; nil: everything is in scope
+	weakened map[string]bool             // symbols whose tests changed since the base
 	scope    string
 	checkout *snapshot.Checkout
 	projects []*project
@@ -182,60 +186,6 @@ func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (*invocati
 		inv.tools += d.Language() + " " + print + "\n"
 	}
 	return inv, nil
-}
-
-// findScope decides which lines count as changed: since --base, else the
-// uncommitted ones, else all.
-func (inv *invocation) findScope(ctx context.Context, snaps *snapshot.Store) (string, error) {
-	switch {
-	case inv.o.Base != "":
-		commit, err := inv.mergeBase(ctx, snaps)
-		if err != nil {
-			return "", err
-		}
-		base, err := snaps.Seal(ctx, inv.repo, snapshot.Options{Rev: commit})
-		if err != nil {
-			return "", err
-		}
-		inv.baseTree = base.Tree
-		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, inv.baseTree, inv.snap.Tree); err != nil {
-			return "", err
-		}
-		return "changed since " + inv.o.Base, nil
-	case inv.snap.Dirty && inv.snap.Commit != "":
-		inv.baseTree = inv.snap.Base
-		var err error
-		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, inv.baseTree, inv.snap.Tree); err != nil {
-			return "", err
-		}
-		return "uncommitted changes first", nil
-	}
-	return "everything", nil
-}
-
-// mergeBase is the newest commit that the snapshot and --base share: what the
-// base got since is no part of the change.
-func (inv *invocation) mergeBase(ctx context.Context, snaps *snapshot.Store) (string, error) {
-	base, err := snaps.ResolveCommit(ctx, inv.repo, inv.o.Base)
-	if err != nil {
-		return "", err
-	}
-	if inv.snap.Commit == "" {
-		return base, nil
-	}
-	return snaps.MergeBase(ctx, inv.repo, base, inv.snap.Commit)
-}
-
-func (inv *invocation) isChanged(s lang.Symbol) bool {
-	if inv.changed == nil {
-		return false
-	}
-	for _, l := range inv.changed[s.File] {
-		if l.First <= s.EndLine && s.Line <= l.Last {
-			return true
-		}
-	}
-	return false
 }
 
 // key is the digest of everything that decides the result of a start.
@@ -401,6 +351,9 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 	if err != nil {
 		inv.warn("churn", err.Error())
 	}
+	if err := inv.findWeakened(ctx, d, s); err != nil {
+		return err
+	}
 	p.order = prove.Rank(targets, g, churn, inv.isChanged)
 	for _, r := range p.order {
 		p.known[r.ID] = &known{ranked: r, project: s.Project}
@@ -486,7 +439,9 @@ func (inv *invocation) view() *view.Start {
 				v.Attempted++
 				switch evidence.Word(s.Word) {
 				case evidence.Proven:
-					v.ProvenNow++
+					if k.proved {
+						v.ProvenNow++
+					}
 				case evidence.Refuted:
 					v.RefutedNow++
 				}
@@ -548,32 +503,14 @@ func (inv *invocation) judge(v *view.Start) error {
 	return nothingMeasured(v)
 }
 
-// gatesChange tells whether a gate judges what changed: where a change was asked
-// for, or where there is one and nothing was named. Otherwise it judges all that
-// was asked for, so that a clean checkout does not pass on an empty scope.
-func (inv *invocation) gatesChange() bool {
-	return inv.o.ChangedOnly || (inv.changed != nil && len(inv.o.Only) == 0)
-}
-
-// gated are the symbols that a gate judges.
-func (inv *invocation) gated(v *view.Start) []view.Symbol {
-	scope := []view.Symbol{}
-	for _, s := range v.Symbols {
-		asked := len(inv.o.Only) == 0 || slices.ContainsFunc(inv.o.Only, func(want string) bool {
-			return names(lang.Symbol{ID: s.ID, Name: s.Name, Unit: s.Package, File: s.File}, want)
-		})
-		if asked && (s.Changed || !inv.gatesChange()) {
-			scope = append(scope, s)
-		}
-	}
-	return scope
-}
-
 // nothingMeasured says why, when no behaviour could be measured at all.
 func nothingMeasured(v *view.Start) error {
 	c := v.Counts
-	if len(v.SwitchedOff) > 0 || c.Proven+c.Refuted+c.Stale > 0 || v.Attempted > 0 {
+	if len(v.SwitchedOff) > 0 || c.Proven+c.Refuted > 0 || v.Attempted > 0 {
 		return nil
+	}
+	if c.Total > 0 && len(v.Unmeasured) == 0 {
+		return nil // what is stale needs no attempt: its tests are gone, say
 	}
 	if c.Total == 0 {
 		return fault.New(fault.Unmeasured, "no_project", "there is no function with a body outside tests, generated code and what proveto.yaml leaves out").Hint("proveto config show")
@@ -674,7 +611,7 @@ func (inv *invocation) complete(v *view.Start) bool {
 		return false
 	}
 	for _, s := range v.Symbols {
-		if s.Word == string(evidence.NotMeasured) && retried[s.Reason] {
+		if s.Blocked != "" || (s.Word == string(evidence.NotMeasured) && retried[s.Reason]) {
 			return false
 		}
 	}

@@ -59,6 +59,10 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 			}
 			rec = c.Record()
 		case string(ledger.KindMeasurement):
+			if o.Rerun {
+				return nil, fault.New(fault.Usage, "bad_id", "%s is a measurement; only a certificate can be run again", o.Target).
+					Hint("proveto verify %s", quoteArg(o.Target))
+			}
 			m, err := led.Measurement(ctx, id.Digest)
 			if err != nil {
 				return nil, err

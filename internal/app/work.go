@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
@@ -537,7 +538,13 @@ func (inv *invocation) attempt(ctx context.Context, j queue.Job, u *unit, target
 		for _, c := range out.Certificates {
 			drafts = append(drafts, ledger.CertificateDraft(c))
 		}
-		drafts = append(drafts, ledger.MeasurementDraft(out.Measurement))
+		if !inv.filtered() {
+			drafts = append(drafts, ledger.MeasurementDraft(out.Measurement))
+		} else if len(out.Measurement.Record().Trials) == 0 {
+			// What was asked for is not here, which says nothing about the target.
+			inv.settle(k, "pending")
+			continue
+		}
 		if err := inv.commit(ctx, drafts, nil); err != nil {
 			return err
 		}
@@ -548,6 +555,34 @@ func (inv *invocation) attempt(ctx context.Context, j queue.Job, u *unit, target
 		inv.learn(k, out, live)
 	}
 	return inv.finish(ctx, j, nil)
+}
+
+// filtered tells whether a choice by hand leaves out probes or tests. Such an
+// attempt earns certificates, but is no measurement of its target: a later start
+// would take it for all there is to know.
+func (inv *invocation) filtered() bool { return inv.o.Test != "" || len(inv.o.Mutants) > 0 }
+
+// noMatch is the error of a choice by hand that chose nothing.
+func (inv *invocation) noMatch() error {
+	tried := false
+	for _, p := range inv.projects {
+		for _, k := range p.known {
+			if k.now {
+				return nil
+			}
+			tried = tried || k.reason == "pending" && k.detail == "" && inv.selected(k)
+		}
+	}
+	if !inv.filtered() || !tried {
+		return nil
+	}
+	what := "no mutant of what was named is " + strings.Join(inv.o.Mutants, " or ")
+	if len(inv.o.Mutants) == 0 {
+		what = "no test " + inv.o.Test + " reaches what was named"
+	} else if inv.o.Test != "" {
+		what += ", with a test " + inv.o.Test + " that reaches it"
+	}
+	return fault.New(fault.NotFound, "not_found", "%s", what).Hint("proveto why SYMBOL")
 }
 
 // stopped says why no further target may be attempted; empty while one may. It
@@ -615,13 +650,16 @@ func (inv *invocation) learn(k *known, out prove.Outcome, live *stored) {
 	rec := out.Measurement.Record()
 	inv.work.mu.Lock()
 	k.now, k.reason, k.detail = true, "", ""
-	k.measurement, k.measured = &rec, out.Measurement.Digest()
+	k.measurement = &rec
+	if !inv.filtered() {
+		k.measured = out.Measurement.Digest()
+	}
 	if live != nil {
-		k.live, k.causes = live, nil
+		k.live, k.causes, k.proved = live, nil, true
 	}
 	inv.done++
 	done, total := inv.done, inv.total
-	proven := k.live != nil && rec.Word == evidence.Proven
+	proven := k.proved && rec.Word == evidence.Proven
 	after := inv.app.now().Sub(inv.began)
 	if proven && inv.firstProof == 0 {
 		inv.firstProof = after

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,8 +32,11 @@ func newStart(c *command) *cobra.Command {
 		Example: "  proveto start\n  proveto start --budget 5m\n  proveto start --only semver.Version\n  proveto start --base main --gate",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				o.Dir = args[0]
+			if len(args) == 1 { // as with -C: the configuration is that of PATH, too
+				c.flags.dir = filepath.Join(c.flags.dir, args[0])
+				if filepath.IsAbs(args[0]) {
+					c.flags.dir = args[0]
+				}
 			}
 			var err error
 			if o.Budget, err = parseBudget(budget); err != nil {

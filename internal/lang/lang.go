@@ -26,6 +26,8 @@ type Driver interface {
 	// Detect lists the projects below root (an absolute path of a checkout or of
 	// a working copy) by their manifests, without running anything.
 	Detect(root string) ([]Project, error)
+	// TestFile tells a file of tests by its name, a slash-separated path.
+	TestFile(path string) bool
 	// Scan parses a project. Files that do not parse are Problems, not errors.
 	// An error with kind unmeasured and a Category as its code means that the
 	// project cannot be loaded at all.

@@ -19,7 +19,7 @@ func TestChangedLinesOfModifiedFiles(t *testing.T) {
 	got, err := b.store.ChangedLines(t.Context(), repo, base.Tree, b.seal(dir).Tree)
 	must(t, err)
 	// A removal marks the line before which nothing stands any more.
-	want := map[string][]Lines{"a.go": {{2, 2}, {3, 3}, {5, 6}}, "new.go": {{1, 1 << 30}}}
+	want := map[string][]Lines{"a.go": {{2, 2}, {3, 3}, {5, 6}}, "new.go": {{1, 1 << 30}}, "gone.go": nil}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ChangedLines (-want +got):\n%s", diff)
 	}

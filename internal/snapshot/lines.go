@@ -18,7 +18,7 @@ type Lines struct{ First, Last int }
 var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
 // ChangedLines lists by path which lines of tree differ from base. Paths that
-// tree does not have are left out; binary files have no lines.
+// tree does not have, and binary files, have no lines.
 func (s *Store) ChangedLines(ctx context.Context, repo Repo, base, tree evidence.Tree) (map[string][]Lines, error) {
 	v, err := s.open(ctx, repo)
 	if err != nil {
@@ -30,7 +30,11 @@ func (s *Store) ChangedLines(ctx context.Context, repo Repo, base, tree evidence
 		return nil, err
 	}
 	for _, c := range changes {
-		if c.Status == Deleted || (c.NewMode != Regular && c.NewMode != Executable) {
+		if c.Status == Deleted {
+			out[c.Path] = nil
+			continue
+		}
+		if c.NewMode != Regular && c.NewMode != Executable {
 			continue
 		}
 		if c.OldBlob == "" || c.OldBlob == c.NewBlob {

@@ -92,9 +92,10 @@ type Symbol struct {
 	Line        int      `json:"line"`
 	EndLine     int      `json:"end_line"`
 	Exported    bool     `json:"exported"`
-	Word        string   `json:"word"`             // proven, refuted, stale, not_measured
-	Reason      string   `json:"reason,omitempty"` // always set for stale and not_measured
-	Detail      string   `json:"detail,omitempty"` // one sentence for people
+	Word        string   `json:"word"`              // proven, refuted, stale, not_measured
+	Reason      string   `json:"reason,omitempty"`  // always set for stale and not_measured
+	Detail      string   `json:"detail,omitempty"`  // one sentence for people
+	Blocked     string   `json:"blocked,omitempty"` // of a stale one: the reason for which it could not be measured again
 	Command     string   `json:"command,omitempty"`
 	Risk        float64  `json:"risk"` // 0 to 1
 	EntryPoint  string   `json:"entry_point,omitempty"`

@@ -13,6 +13,9 @@ import (
 	"github.com/proveto/proveto/internal/lang"
 )
 
+// TestFile implements [lang.Driver].
+func (d *Driver) TestFile(path string) bool { return strings.HasSuffix(path, "_test.go") }
+
 // Detect lists the modules below root by their go.mod files. Directories that
 // the go command ignores (vendor, testdata, names that begin with a dot or an
 // underscore) hold no projects. A go.mod that does not parse is a project, too:
@@ -30,7 +33,7 @@ func (d *Driver) Detect(root string) ([]lang.Project, error) {
 			}
 			return nil
 		}
-		if strings.HasSuffix(e.Name(), "_test.go") {
+		if d.TestFile(path) {
 			tests[filepath.Dir(path)]++
 		}
 		if e.Name() != "go.mod" || !e.Type().IsRegular() {
