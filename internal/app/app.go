@@ -320,10 +320,10 @@ func firstLine(s string) string {
 	return line
 }
 
-// matchesProbe tells whether the user named this probe: by operator, or by the
-// beginning of its digest.
+// matchesProbe tells whether the user named this probe: by operator or kind, or
+// by the beginning of its digest.
 func matchesProbe(p lang.Probe, want string) bool {
-	if strings.EqualFold(p.Operator, want) {
+	if strings.EqualFold(p.Operator, want) || strings.EqualFold(string(p.Kind), want) {
 		return true
 	}
 	hex := strings.TrimPrefix(strings.ToLower(want), "sha256:")

@@ -409,5 +409,5 @@ func gate(scope []view.Symbol, g view.Gate, noteUnmeasured bool) (view.Gate, err
 		}
 		return g, fault.New(fault.Unmeasured, "unmeasured", "%s", g.Failures[len(g.Failures)-1])
 	}
-	return g, fault.New(fault.Negative, "gate_failed", "%s", g.Failures[0])
+	return g, fault.New(fault.Negative, "gate_failed", "%s", strings.Join(g.Failures, "; "))
 }

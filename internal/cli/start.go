@@ -132,7 +132,7 @@ func newProve(c *command) *cobra.Command {
 	f.Lookup("diff").NoOptDefVal = "HEAD"
 	f.BoolVar(&o.Score, "score", false, "try every probe of every kind")
 	f.StringVar(&o.Test, "test", "", "only this `TEST` may vouch")
-	f.StringSliceVar(&o.Mutants, "mutant", nil, "only probes of this `OPERATOR`, or the one with this digest; may be repeated")
+	f.StringSliceVar(&o.Mutants, "mutant", nil, "only probes of this `OPERATOR` or kind, or the one with this digest; may be repeated")
 	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without a change, all that was asked for")
 	addReportFlags(cmd, &o)
 	return cmd

@@ -105,7 +105,7 @@ func Reference() string {
 
 Strongest first: flag, environment variable, ` + "`proveto.yaml`" + ` in the repository, the user's own file
 (` + "`$XDG_CONFIG_HOME/proveto/config.yaml`" + `), default. Unknown keys and wrong values are errors (exit 64,
-` + "`config_invalid`" + `) with file, line, column and the nearest name. ` + "`proveto config show --origin`" + ` tells where each value
+` + "`config_invalid`" + `) with file, line, column and the nearest name. ` + "`proveto config show`" + ` tells where each value
 comes from; ` + "`proveto config schema`" + ` prints the JSON Schema for editors.
 
 In a variable or a flag, lists are separated by commas and names are joined to their values by ` + "`=`" + `. A key marked

@@ -108,6 +108,8 @@ func (t *text) now(s view.Start) {
 		if len(s.Unmeasured) > 0 {
 			u := s.Unmeasured[0]
 			t.row("", "nothing is proven; the most frequent reason, %d of %d: %s", u.Count, s.Counts.Total, Line(u.Detail))
+		} else if s.Counts.Stale > 0 {
+			t.row("", "nothing is proven any more: what was is stale")
 		} else {
 			t.row("", "nothing is proven: every behaviour that was measured can break unseen")
 		}
@@ -163,7 +165,7 @@ func (t *text) gate(g view.Gate) {
 	if len(lines) == 0 {
 		lines = []string{"failed"}
 	}
-	t.row("gate", "%s  %s", t.paint(red, "failed"), some(lines, 1))
+	t.row("gate", "%s  %s", t.paint(red, "failed"), strings.Join(lines, "; "))
 	if len(g.Unguarded) > 0 {
 		t.row("", "not proven: %s", Line(some(g.Unguarded, 4)))
 	}
@@ -229,7 +231,11 @@ func Why(w io.Writer, y view.Why, style Style) error {
 	s := y.Symbol
 	t.line("%s  %s  %s", t.word(s.Word), t.paint(bold, Line(s.Name)), t.paint(grey, fmt.Sprintf("%s:%d", Line(s.File), s.Line)))
 	if s.Detail != "" || s.Reason != "" {
-		t.row("because", "%s", Line(s.Detail)+t.paint(grey, " ("+Line(s.Reason)+")"))
+		why := Line(s.Detail)
+		if s.Reason != "" {
+			why += t.paint(grey, " ("+Line(s.Reason)+")")
+		}
+		t.row("because", "%s", why)
 	}
 	if y.Certificate != nil {
 		t.certificate(*y.Certificate)
@@ -260,9 +266,11 @@ func Why(w io.Writer, y view.Why, style Style) error {
 		if m.Message != "" {
 			t.row("", "%s", Line(m.Message))
 		}
+		ids := "mutant " + Line(short(m.ID))
 		if m.Run != "" {
-			t.row("", "%s", t.paint(grey, "run "+Line(short(m.Run))))
+			ids += "  run " + Line(short(m.Run))
 		}
+		t.row("", "%s", t.paint(grey, ids))
 	}
 	for i, n := range y.Next {
 		label := ""

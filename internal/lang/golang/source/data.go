@@ -34,7 +34,8 @@ var lockNames = map[string]bool{"go.mod": true, "go.sum": true, "go.work": true,
 // is no Go source in the directory and in the directories below it, except in
 // directories of other packages, other modules, vendored code and git's own.
 // Below testdata, and below names that the go command ignores, Go files are data
-// as well.
+// as well. Left out is what tests hardly ever read (see [inert]): where one does,
+// the file is among its reads.
 func (m *module) dataDigest(dir string) (evidence.Digest, error) {
 	parts := []string{"data/v1"}
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -51,7 +52,7 @@ func (m *module) dataDigest(dir string) (evidence.Digest, error) {
 			}
 			return nil
 		}
-		if filepath.Ext(name) == ".go" && !ignoredDir(rel) || lockNames[rel] {
+		if filepath.Ext(name) == ".go" && !ignoredDir(rel) || lockNames[rel] || inert(rel) {
 			return nil
 		}
 		sum, err := entryDigest(name, d)
@@ -65,6 +66,12 @@ func (m *module) dataDigest(dir string) (evidence.Digest, error) {
 		return "", err
 	}
 	return evidence.DigestParts(parts...), nil
+}
+
+// inert tells the files that are about the project and no part of it: prose, our
+// configuration, and what begins with a dot.
+func inert(rel string) bool {
+	return filepath.Ext(rel) == ".md" || rel == "proveto.yaml" || strings.HasPrefix(rel, ".")
 }
 
 // foreignDir tells whether a directory below a package is not its data.

@@ -506,6 +506,12 @@ func P() int { return 1 }
 one
 -- pkg/asm.txt --
 one
+-- README.md --
+one
+-- proveto.yaml --
+one
+-- .ci/run --
+one
 `)
 	out := t.TempDir()
 	scan := func() (*lang.Scan, map[string]evidence.Digest) {
@@ -526,6 +532,9 @@ one
 		{"testdata/sub/x.go", ".", []string{}},
 		{"pkg/testdata/own.txt", "pkg", []string{}},
 		{"pkg/asm.txt", "pkg", []string{}},
+		{"README.md", "", []string{}},
+		{"proveto.yaml", "", []string{}},
+		{".ci/run", "", []string{}},
 	} {
 		s, before := scan()
 		edit(t, filepath.Join(root, c.file), "one", "two")
