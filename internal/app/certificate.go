@@ -2,11 +2,30 @@ package app
 
 import (
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/prove"
 	"github.com/proveto/proveto/internal/view"
 )
+
+// nameOf makes a name for people of a symbol's id, where no scan is at hand: the
+// last of its descriptors, after the last element of the unit's path that is no
+// major version.
+func nameOf(unit, id string) string {
+	name := id[strings.LastIndexAny(id, " /")+1:]
+	name, _, _ = strings.Cut(name, "(")
+	name = strings.NewReplacer("#", ".", "`", "").Replace(name)
+	base := path.Base(unit)
+	if strings.Trim(base, "v0123456789") == "" && strings.Contains(unit, "/") {
+		base = path.Base(path.Dir(unit))
+	}
+	if base == "." || base == "" {
+		return name
+	}
+	return base + "." + name
+}
 
 // certificateView lays a certificate out step by step.
 func certificateView(c stored, name string, causes []prove.Cause, live bool) view.Certificate {

@@ -115,9 +115,9 @@ func entrySummary(e ledger.Entry) string {
 	case ledger.KindRun:
 		return fmt.Sprintf("%s: %s, exit %d", b.Purpose, filepath.Base(strings.Join(b.Argv[:min(1, len(b.Argv))], "")), b.Exit.Code)
 	case ledger.KindCertificate:
-		return fmt.Sprintf("%s rejects %q in %s", b.Facts.Test, b.Facts.Probe.Summary, b.Facts.Symbol)
+		return fmt.Sprintf("%s rejects %q in %s", b.Facts.Test, b.Facts.Probe.Summary, nameOf(b.Facts.Unit, b.Facts.Symbol))
 	case ledger.KindMeasurement:
-		return strings.TrimSpace(fmt.Sprintf("%s is %s %s", b.Target.Symbol, strings.ReplaceAll(b.Word, "_", " "), b.Reason))
+		return strings.TrimSpace(fmt.Sprintf("%s is %s %s", nameOf(b.Target.Unit, b.Target.Symbol), strings.ReplaceAll(b.Word, "_", " "), b.Reason))
 	case ledger.KindSnapshot:
 		return "tree " + b.Tree
 	case ledger.KindStart:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
@@ -68,7 +69,7 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 				return nil, err
 			}
 			v.Kind, v.ID, v.Sound = id.What, id.String(), true
-			v.Text = fmt.Sprintf("the stored runs derive this measurement: %s is %s", m.Record().Target.Symbol, m.Record().Word)
+			v.Text = fmt.Sprintf("the stored runs derive this measurement: %s is %s", nameOf(m.Record().Target.Unit, m.Record().Target.Symbol), strings.ReplaceAll(string(m.Record().Word), "_", " "))
 			return v, nil
 		default:
 			return nil, fault.New(fault.Usage, "bad_id", "%s is a %s; verify takes a certificate, a measurement or an exported file", o.Target, id.What).
@@ -77,7 +78,13 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 		v.Kind, v.ID = id.What, id.String()
 	}
 	v.Sound = true
-	v.Certificate = certificateView(stored{Digest: evidence.Digest(v.ID), Record: rec}, rec.Facts.Symbol, nil, true)
+	st := stored{Digest: evidence.Digest(v.ID), Record: rec}
+	if v.Kind != "export" {
+		if st.Seq, err = led.SeqOf(ctx, ledger.Ref{What: v.Kind, Digest: st.Digest}); err != nil {
+			return nil, err
+		}
+	}
+	v.Certificate = certificateView(st, nameOf(rec.Facts.Unit, rec.Facts.Symbol), nil, true)
 	v.Text = "the stored runs derive this certificate"
 	if v.Kind == "export" {
 		v.Text = "the signature is good and the exported runs derive this certificate"

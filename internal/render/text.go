@@ -203,7 +203,11 @@ func (t *text) certificate(c view.Certificate) {
 	}
 	t.row("assertion", "%s:%d  %s", Line(c.File), c.Line, Line(c.Message))
 	t.row("bound to", "%s %s reached, %s, tree %s", thousands(c.Reached), plural(c.Reached, "symbol", "symbols"), Line(c.Toolchain), Line(short(c.Snapshot)))
-	t.row("isolation", "%s, network %s; ledger #%d", Line(c.Level), Line(c.Network), c.Seq)
+	place := ""
+	if c.Seq > 0 { // an exported one has its place in another ledger
+		place = fmt.Sprintf("; ledger #%d", c.Seq)
+	}
+	t.row("isolation", "%s, network %s%s", Line(c.Level), Line(c.Network), place)
 	for i, cause := range c.StaleCauses {
 		label := ""
 		if i == 0 {
