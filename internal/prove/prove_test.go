@@ -211,6 +211,7 @@ func TestPrepareRefuses(t *testing.T) {
 		{"a hook hides red", hidden, evidence.CodeRunnerBlind},
 		{"the process leaves early", early, evidence.CodeIncomplete},
 		{"red", when(func(world) bool { return true }), evidence.CodeBaselineRed},
+		{"red by chance, twice", when(func(w world) bool { return w.n <= 2 }), evidence.CodeFlaky},
 		{"red while observed", when(func(w world) bool { return w.observed }), evidence.CodeSwitchSensitive},
 		{"red with the switch on", when(func(w world) bool { return w.switched }), evidence.CodeSwitchSensitive},
 		{"too loud when red", newMemory(scripted{"TestDouble", []string{double}, func(w world) string {
