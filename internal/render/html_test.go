@@ -195,3 +195,14 @@ func firstDifference(got, want string) string {
 	}
 	return fmt.Sprintf("got %d lines, want %d", len(g), len(w))
 }
+
+// Lines that are far apart in the source do not stand together.
+func TestHunksOfADiffAreSetApart(t *testing.T) {
+	t.Parallel()
+	s := fixture()
+	before := strings.Count(reportOf(t, s), "⋯")
+	s.Gaps[0].Diff = "@@ -1,1 +1,1 @@\n-a\n+b\n@@ -40,1 +40,1 @@\n-c\n+d\n@@ -80,1 +80,1 @@\n-e\n+f\n"
+	if got := strings.Count(reportOf(t, s), "⋯") - before; got != 2 {
+		t.Errorf("%d marks between three hunks, want 2", got)
+	}
+}
