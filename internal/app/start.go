@@ -158,6 +158,9 @@ func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (*invocati
 	if err != nil {
 		return inv, err
 	}
+	if err := a.loadWaivers(ctx); err != nil {
+		return inv, err
+	}
 	p.Phase("snapshot", "")
 	if inv.repo, err = snaps.Locate(ctx, a.dir(o.Dir)); err != nil {
 		return inv, err
@@ -196,11 +199,11 @@ func (inv *invocation) key() evidence.Digest {
 		o.Test, strings.Join(o.Mutants, "\n"), strings.Join(o.Formats, ","), o.ReportDir, string(inv.surroundings()))
 }
 
-// surroundings is the digest of what is around the tree: the tools and the
-// variables that tests see.
+// surroundings is the digest of what is around the tree: the tools, the variables
+// that tests see, and what is waived today.
 func (inv *invocation) surroundings() evidence.Digest {
 	w := lang.Workspace{Env: inv.app.testEnv(), Configured: slices.Sorted(mapsKeys(inv.app.Config.Prove.TestEnv))}
-	return evidence.DigestParts(append([]string{"surroundings/v1", inv.tools}, prove.Surroundings(w)...)...)
+	return evidence.DigestParts(slices.Concat([]string{"surroundings/v1", inv.tools}, prove.Surroundings(w), []string{"waived"}, inv.app.waivedToday())...)
 }
 
 // reuse returns the saved result of the same start, if it left nothing to try.
@@ -260,9 +263,6 @@ func (inv *invocation) scan(ctx context.Context) error {
 		inv.warn("previous_result", err.Error())
 	} else if saved != nil {
 		inv.previous = saved.Start
-	}
-	if err := inv.app.loadWaivers(ctx); err != nil {
-		return err
 	}
 	sealed, err := ledger.SnapshotDraft(ledger.Snapshot{Tree: inv.snap.Tree, Commit: inv.snap.Commit, Repo: inv.repo.ID, Dirty: inv.snap.Dirty})
 	if err != nil {

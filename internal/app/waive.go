@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +66,20 @@ func (a *App) Waive(ctx context.Context, o WaiveOptions) (*view.Sentence, error)
 		Text:  fmt.Sprintf("mutant %s is waived until %s by %s; it stays visible and gives no credit", w.Probe.Short(), w.Until.Format(time.DateOnly), w.Principal),
 		Facts: map[string]any{"mutant": w.Probe, "until": w.Until, "principal": w.Principal, "reason": w.Reason},
 	}, nil
+}
+
+// waivedToday lists the digests of the probes that are waived, sorted.
+func (a *App) waivedToday() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []string
+	for d, w := range a.waivers {
+		if w.Until.After(a.now()) {
+			out = append(out, string(d))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // waivedFunc tells which probes are waived today, and why.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,6 +81,14 @@ func parseBudget(s string) (time.Duration, error) {
 }
 
 func (c *command) runStart(ctx context.Context, o app.StartOptions, schema string) error {
+	if o.Strength < 0 || o.Strength > 1 {
+		return fault.New(fault.Usage, "usage", "--require-strength %g is no share: want 0 to 1", o.Strength).Hint("proveto start --require-strength 0.8")
+	}
+	for _, f := range o.Formats {
+		if !slices.Contains(app.ReportKinds(), f) {
+			return fault.New(fault.Usage, "usage", "--format %q is none of %s", f, strings.Join(app.ReportKinds(), ", ")).Hint("proveto start --format html,json")
+		}
+	}
 	a, err := c.open()
 	if err != nil {
 		return err
