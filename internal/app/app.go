@@ -284,6 +284,9 @@ func (a *App) hidden() []string {
 }
 
 // testEnv is the environment of the project's tests: an allow-list of the
+// testVariables are the names that the configuration sets for tests, sorted.
+func (a *App) testVariables() []string { return slices.Sorted(mapsKeys(a.Config.Prove.TestEnv)) }
+
 // user's, and what proveto.yaml adds.
 func (a *App) testEnv() []string {
 	var out []string
@@ -293,7 +296,7 @@ func (a *App) testEnv() []string {
 			out = append(out, kv)
 		}
 	}
-	for _, name := range slices.Sorted(mapsKeys(a.Config.Prove.TestEnv)) {
+	for _, name := range a.testVariables() {
 		out = append(out, name+"="+a.Config.Prove.TestEnv[name])
 	}
 	return out

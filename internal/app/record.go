@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/proveto/proveto/internal/evidence"
@@ -35,7 +34,7 @@ func (inv *invocation) workspace() lang.Workspace {
 	return lang.Workspace{
 		Root: inv.checkout.Dir(), Origin: inv.repo.Root, Tree: inv.snap.Tree, Cache: a.Paths.Cache, Hidden: a.hidden(),
 		Min: evidence.Level(inv.rules().Isolation.Min), Max: a.MaxLevel, Network: networkOf(a.Config.Isolation.Network), Builds: !inv.o.StaticOnly,
-		Env: a.testEnv(), Configured: slices.Sorted(mapsKeys(a.Config.Prove.TestEnv)), Record: inv.record,
+		Env: a.testEnv(), Configured: a.testVariables(), Record: inv.record,
 		Limits: evidence.Limits{
 			Wall: a.Config.Isolation.Wall, MemoryBytes: a.Config.Isolation.MemBytes, Processes: a.Config.Isolation.PIDs,
 		},

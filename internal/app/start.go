@@ -202,7 +202,7 @@ func (inv *invocation) key() evidence.Digest {
 // surroundings is the digest of what is around the tree: the tools, the variables
 // that tests see, and what is waived today.
 func (inv *invocation) surroundings() evidence.Digest {
-	w := lang.Workspace{Env: inv.app.testEnv(), Configured: slices.Sorted(mapsKeys(inv.app.Config.Prove.TestEnv))}
+	w := lang.Workspace{Env: inv.app.testEnv(), Configured: inv.app.testVariables()}
 	return evidence.DigestParts(slices.Concat([]string{"surroundings/v1", inv.tools}, prove.Surroundings(w), []string{"waived"}, inv.app.waivedToday())...)
 }
 
