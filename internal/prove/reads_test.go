@@ -159,3 +159,17 @@ func TestLookingAtProcessesNeedsThePlainBuild(t *testing.T) {
 		t.Errorf("Triple is %s (%s) afterwards, want proven", m.Word, m.Reason)
 	}
 }
+
+func TestReadText(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"file calc/../want.txt": "want.txt, which TestDouble reads",
+		"env MODE":              "the variable MODE, which TestDouble reads",
+		configured:              "prove.test_env, which gives TestDouble variables",
+		"tree":                  "the tree, of which TestDouble reads more than is seen",
+	} {
+		if got := readText("TestDouble", name); got != want {
+			t.Errorf("readText of %q = %q, want %q", name, got, want)
+		}
+	}
+}
