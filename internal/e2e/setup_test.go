@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	_ "github.com/proveto/proveto/internal/cli" // the product: a result is not kept by go test when it changed
 )
 
 // product is the binary under test, built once by TestMain.
