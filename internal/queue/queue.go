@@ -8,7 +8,7 @@
 // what a lost worker reports late counts nothing.
 //
 // One driver a database, both over database/sql, so that there is one type of
-// transaction (see docs/decisions/queue-through-database-sql.md). Nobody listens
+// transaction (see docs/decisions/0010-river-through-database-sql.md). Nobody listens
 // for notifications: workers look every [PollInterval].
 package queue
 
