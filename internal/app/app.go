@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -285,7 +286,7 @@ func (a *App) hidden() []string {
 
 // testEnv is the environment of the project's tests: an allow-list of the
 // testVariables are the names that the configuration sets for tests, sorted.
-func (a *App) testVariables() []string { return slices.Sorted(mapsKeys(a.Config.Prove.TestEnv)) }
+func (a *App) testVariables() []string { return slices.Sorted(maps.Keys(a.Config.Prove.TestEnv)) }
 
 // user's, and what proveto.yaml adds.
 func (a *App) testEnv() []string {
@@ -306,16 +307,6 @@ func (a *App) testEnv() []string {
 var allowedEnv = []string{
 	"PATH", "LANG", "TZ", "TERM", "GOPATH", "GOMODCACHE", "GOCACHE", "GOFLAGS", "GOROOT", "GOPRIVATE", "GOEXPERIMENT", "GOTOOLCHAIN", "GOWORK",
 	"CGO_ENABLED", "CC", "CXX", "GOOS", "GOARCH", "GOAMD64", "GOARM64",
-}
-
-func mapsKeys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func firstLine(s string) string {

@@ -24,7 +24,6 @@ const StartSchema = "proveto/prove.start/v1"
 
 // StartOptions are the controls of the prove lane, each scoped as its name says.
 type StartOptions struct {
-	Dir         string        // the checkout; "" is the working directory
 	Rev         string        // seal this commit instead of the working copy
 	Base        string        // the changed scope is what differs from here
 	Only        []string      // symbols, files or packages
@@ -162,7 +161,7 @@ func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (*invocati
 		return inv, err
 	}
 	p.Phase("snapshot", "")
-	if inv.repo, err = snaps.Locate(ctx, a.dir(o.Dir)); err != nil {
+	if inv.repo, err = snaps.Locate(ctx, a.dir("")); err != nil {
 		return inv, err
 	}
 	inv.subject = view.Subject{Repository: inv.repo.Name, Dir: inv.repo.Root}

@@ -70,11 +70,12 @@ func (a *App) Waive(ctx context.Context, o WaiveOptions) (*view.Sentence, error)
 
 // waivedToday lists the digests of the probes that are waived, sorted.
 func (a *App) waivedToday() []string {
+	waived := a.waivedFunc()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []string
-	for d, w := range a.waivers {
-		if w.Until.After(a.now()) {
+	for d := range a.waivers {
+		if _, ok := waived(d); ok {
 			out = append(out, string(d))
 		}
 	}

@@ -35,10 +35,11 @@ func newStart(c *command) *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 { // as with -C: the configuration is that of PATH, too
-				c.flags.dir = filepath.Join(c.flags.dir, args[0])
-				if filepath.IsAbs(args[0]) {
-					c.flags.dir = args[0]
+				path := args[0]
+				if !filepath.IsAbs(path) {
+					path = filepath.Join(c.flags.dir, path)
 				}
+				c.flags.dir = path
 			}
 			var err error
 			if o.Budget, err = parseBudget(budget); err != nil {

@@ -349,12 +349,7 @@ func (a *attempt) convict(ctx context.Context, c charge) (evidence.Certificate, 
 	}
 	f := u.facts(a.symbol, p, test, own, rs.Control)
 	if f.Reads[evidence.ReadProcess] != "" {
-		plain, err := u.runPlain(ctx, p, f.Test)
-		if err != nil {
-			return evidence.Certificate{}, err
-		}
-		rs.Plain = &plain
-		return evidence.NewDiscrimination(f, rs)
+		return u.onPlain(ctx, p, f, rs)
 	}
 	cert, err := evidence.NewDiscrimination(f, rs)
 	if err != nil {

@@ -26,13 +26,8 @@ func (c *plainCheck) confirm(ctx context.Context, u *Unit, p lang.Probe, cert ev
 		return cert, nil
 	}
 	c.once.Do(func() {
-		var run evidence.Run
-		if run, c.err = u.runPlain(ctx, p, f.Test); c.err != nil {
-			return
-		}
-		rs.Plain = &run
 		var with evidence.Certificate
-		if with, c.err = evidence.NewDiscrimination(f, rs); c.err == nil {
+		if with, c.err = u.onPlain(ctx, p, f, rs); c.err == nil {
 			cert = with
 		}
 	})
@@ -40,6 +35,16 @@ func (c *plainCheck) confirm(ctx context.Context, u *Unit, p lang.Probe, cert ev
 		return evidence.Certificate{}, c.err
 	}
 	return cert, nil
+}
+
+// onPlain derives a certificate with a plain run among its runs.
+func (u *Unit) onPlain(ctx context.Context, p lang.Probe, f evidence.Facts, rs evidence.Runs) (evidence.Certificate, error) {
+	run, err := u.runPlain(ctx, p, f.Test)
+	if err != nil {
+		return evidence.Certificate{}, err
+	}
+	rs.Plain = &run
+	return evidence.NewDiscrimination(f, rs)
 }
 
 func (u *Unit) runPlain(ctx context.Context, p lang.Probe, test string) (evidence.Run, error) {
