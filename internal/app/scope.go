@@ -1,12 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
+	"path"
 	"slices"
 
-	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/lang"
 	"github.com/proveto/proveto/internal/snapshot"
 	"github.com/proveto/proveto/internal/view"
@@ -68,11 +68,19 @@ func (inv *invocation) isChanged(s lang.Symbol) bool {
 	return false
 }
 
-// findWeakened finds what the tests called at --base that were edited or removed
-// since: a change that only weakens, skips or removes a test changes what it
-// guarded. Calls are followed through helpers of tests, and no further.
+// findWeakened finds what the tests called before the change that were edited or
+// removed since, or whose data was: a change that only weakens, skips or removes a
+// test changes what it guarded. Calls are followed through helpers of tests, and
+// no further.
 func (inv *invocation) findWeakened(ctx context.Context, d lang.Driver, now *lang.Scan) error {
-	if inv.o.Base == "" || !slices.ContainsFunc(slices.Collect(maps.Keys(inv.changed)), d.TestFile) {
+	edited, fed := false, map[string]bool{} // fed: directories whose tests read data that changed
+	for name := range inv.changed {
+		edited = edited || d.TestFile(name)
+		if dir, ok := d.TestData(name); ok {
+			fed[dir] = true
+		}
+	}
+	if !edited && len(fed) == 0 {
 		return nil
 	}
 	base, err := inv.scanBase(ctx, d, now.Project)
@@ -87,8 +95,8 @@ func (inv *invocation) findWeakened(ctx context.Context, d lang.Driver, now *lan
 		}
 	}
 	var todo []string
-	for id, digest := range then {
-		if today[id] != digest {
+	for id, sy := range then {
+		if today[id].Digest != sy.Digest || fed[path.Dir(sy.File)] {
 			todo = append(todo, id)
 		}
 	}
@@ -106,12 +114,12 @@ func (inv *invocation) findWeakened(ctx context.Context, d lang.Driver, now *lan
 	return nil
 }
 
-// testCode are the digests of the functions of tests, by id.
-func testCode(s *lang.Scan) map[string]evidence.Digest {
-	out := map[string]evidence.Digest{}
+// testCode are the functions of tests, by id.
+func testCode(s *lang.Scan) map[string]lang.Symbol {
+	out := map[string]lang.Symbol{}
 	for _, sy := range s.Symbols {
 		if sy.TestCode {
-			out[sy.ID] = sy.Digest
+			out[sy.ID] = sy
 		}
 	}
 	return out
@@ -124,7 +132,8 @@ func (inv *invocation) scanBase(ctx context.Context, d lang.Driver, p lang.Proje
 	if err != nil {
 		return nil, err
 	}
-	inv.p.Phase("scan", p.Name+" at "+inv.o.Base)
+	at := cmp.Or(inv.o.Base, "the last commit")
+	inv.p.Phase("scan", p.Name+" at "+at)
 	c, err := snaps.Checkout(ctx, inv.repo, inv.baseTree)
 	if err != nil {
 		return nil, err
@@ -144,7 +153,7 @@ func (inv *invocation) scanBase(ctx context.Context, d lang.Driver, p lang.Proje
 		if err == nil || !credibleSetup(err) {
 			return s, err
 		}
-		inv.warn("base_not_read", "what tests called at "+inv.o.Base+" is not known: "+err.Error())
+		inv.warn("base_not_read", "what tests called at "+at+" is not known: "+err.Error())
 	}
 	return &lang.Scan{Project: p}, nil
 }

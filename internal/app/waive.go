@@ -63,7 +63,7 @@ func (a *App) Waive(ctx context.Context, o WaiveOptions) (*view.Sentence, error)
 		return nil, err
 	}
 	return &view.Sentence{
-		Text:  fmt.Sprintf("mutant %s is waived until %s by %s; it stays visible and gives no credit", w.Probe.Short(), w.Until.Format(time.DateOnly), w.Principal),
+		Text:  fmt.Sprintf("mutant %s is waived until %s by %s, from the next start on; it stays visible and gives no credit", w.Probe.Short(), w.Until.Format(time.DateOnly), w.Principal),
 		Facts: map[string]any{"mutant": w.Probe, "until": w.Until, "principal": w.Principal, "reason": w.Reason},
 	}, nil
 }

@@ -28,6 +28,9 @@ type Driver interface {
 	Detect(root string) ([]Project, error)
 	// TestFile tells a file of tests by its name, a slash-separated path.
 	TestFile(path string) bool
+	// TestData tells a data file of tests by its name, and the directory whose
+	// tests it is for.
+	TestData(path string) (dir string, ok bool)
 	// Scan parses a project. Files that do not parse are Problems, not errors.
 	// An error with kind unmeasured and a Category as its code means that the
 	// project cannot be loaded at all.

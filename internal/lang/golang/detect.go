@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,17 @@ import (
 
 // TestFile implements [lang.Driver].
 func (d *Driver) TestFile(path string) bool { return strings.HasSuffix(path, "_test.go") }
+
+// TestData implements [lang.Driver]. The go command leaves directories named
+// testdata to the tests of the directory that holds them.
+func (d *Driver) TestData(name string) (dir string, ok bool) {
+	parts := strings.Split(name, "/")
+	i := slices.Index(parts[:len(parts)-1], "testdata")
+	if i < 0 {
+		return "", false
+	}
+	return path.Join(".", path.Join(parts[:i]...)), true
+}
 
 // Detect lists the modules below root by their go.mod files. Directories that
 // the go command ignores (vendor, testdata, names that begin with a dot or an
