@@ -163,16 +163,67 @@ func (inv *invocation) plan() {
 				renew[k.stale.Record.Facts.Unit] = true
 			}
 		}
-		anyOpen := slices.ContainsFunc(p.order, func(r prove.Ranked) bool {
-			k := p.known[r.ID]
-			return k.reason == "pending" && k.detail == "" && (p.units[r.Unit] == nil || p.units[r.Unit].tests == 0)
-		})
-		for id, u := range p.units {
+		for id := range renew {
+			if u := p.units[id]; u != nil {
+				u.needed = true
+			}
+		}
+		for _, r := range p.order {
 			// Symbols of a package without tests may be reached from another one.
-			u.needed = u.needed || renew[id] || anyOpen
+			if own := p.units[r.Unit]; p.known[r.ID].open() && (own == nil || own.tests == 0) {
+				p.needImporters(r.Unit)
+			}
 		}
 	}
 }
+
+// open tells whether a target waits for an attempt.
+func (k *known) open() bool { return k.reason == "pending" && k.detail == "" }
+
+// needImporters marks the suites with tests that import a unit, also through
+// others, as needed, and returns those that were not: no other suite can reach
+// what is in the unit.
+func (p *project) needImporters(id string) []*unit {
+	var woken []*unit
+	seen := map[string]bool{id: true}
+	for todo := []string{id}; len(todo) > 0; todo = todo[1:] {
+		for _, u := range p.today.Scan.Units {
+			if seen[u.ID] || !slices.Contains(u.Imports, todo[0]) {
+				continue
+			}
+			seen[u.ID] = true
+			todo = append(todo, u.ID)
+			if w := p.units[u.ID]; w.tests > 0 && !w.needed {
+				w.needed = true
+				woken = append(woken, w)
+			}
+		}
+	}
+	return woken
+}
+
+// wake finds the suites that were not needed so far and may reach what no other
+// one did. Where only a part was asked for, the tests of its own packages answer.
+// The caller holds the lock.
+func (inv *invocation) wake() []*unit {
+	if !inv.proofOn() || inv.narrowed() {
+		return nil
+	}
+	var woken []*unit
+	for _, p := range inv.projects {
+		asked := map[string]bool{}
+		for _, r := range p.order {
+			if !asked[r.Unit] && p.known[r.ID].open() && p.reacher(r.ID) == nil {
+				asked[r.Unit] = true
+				woken = append(woken, p.needImporters(r.Unit)...)
+			}
+		}
+	}
+	return woken
+}
+
+// narrowed tells whether only a part of the checkout was asked for.
+func (inv *invocation) narrowed() bool { return inv.o.ChangedOnly || len(inv.o.Only) > 0 }
 
 // settled tells whether a target needs no attempt: it has live evidence, or the
 // same inputs were measured before and would give the same answer again.
@@ -335,12 +386,17 @@ func (inv *invocation) prepare(ctx context.Context, j queue.Job, u *unit) error 
 		next = u.batches(u.reached(u.targets))
 	}
 	inv.work.mu.Lock()
-	if len(inv.waiting) > 0 {
-		// Behind the first results of this unit, before the rest of them.
-		next = slices.Insert(next, min(1, len(next)), inv.waiting[0].prepareJob())
-		inv.waiting = inv.waiting[1:]
+	follow := 1
+	if inv.preparing--; inv.preparing == 0 {
+		inv.waiting, follow = inv.wake(), inv.app.slots()
+		inv.preparing = len(inv.waiting)
 	}
-	inv.preparing--
+	follow = min(follow, len(inv.waiting))
+	for _, w := range inv.waiting[:follow] {
+		// Behind the first results of this unit, before the rest of them.
+		next = slices.Insert(next, min(1, len(next)), w.prepareJob())
+	}
+	inv.waiting = inv.waiting[follow:]
 	last := inv.preparing == 0
 	inv.work.mu.Unlock()
 	if last {
@@ -424,7 +480,7 @@ func (inv *invocation) cross() []newJob {
 		for _, r := range p.order {
 			k := p.known[r.ID]
 			own := p.units[r.Unit]
-			if k.reason != "pending" || k.detail != "" || (own != nil && own.ready != nil && len(own.ready.Reaching(r.ID)) > 0) {
+			if !k.open() || (own != nil && own.ready != nil && len(own.ready.Reaching(r.ID)) > 0) {
 				continue
 			}
 			if u := p.reacher(r.ID); u != nil && inv.proofOn() {
@@ -570,7 +626,7 @@ func (inv *invocation) noMatch() error {
 			if k.now {
 				return nil
 			}
-			tried = tried || k.reason == "pending" && k.detail == "" && inv.selected(k)
+			tried = tried || k.open() && inv.selected(k)
 		}
 	}
 	if !inv.filtered() || !tried {
