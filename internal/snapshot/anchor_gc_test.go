@@ -45,7 +45,7 @@ func TestAnchorMovesByCompareAndSwap(t *testing.T) {
 		if b.run(dir, "rev-parse", "HEAD") != head || b.run(dir, "status", "--porcelain") != status {
 			t.Error("Anchor changed HEAD or status")
 		}
-		for _, id := range []string{"", "../heads/main", "a b", "x/y", "-d"} {
+		for _, id := range []string{"", "../heads/main", "a b", "x/y", "-d", strings.Repeat("a", 129)} {
 			if _, err := b.store.Anchor(t.Context(), repo, id, "", nil); !fault.Has(err, "bad_id") {
 				t.Errorf("Anchor(%q) = %v, want bad_id", id, err)
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
@@ -11,13 +12,13 @@ import (
 
 // sign is a text by which a category is known.
 type sign struct {
-	text *regexp.Regexp
+	text func() *regexp.Regexp // compiled when first asked
 	code fault.Code
 	hint string // a command that helps; empty when only a person can tell
 }
 
 func words(text string, code fault.Code, hint string) sign {
-	return sign{regexp.MustCompile(text), code, hint}
+	return sign{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) }), code, hint}
 }
 
 // buildSigns are words of the go command and the compilers. The first match
@@ -88,7 +89,7 @@ func Explain(output []byte) (err *fault.Error, ok bool) {
 // match finds the first sign, and the line that shows it.
 func match(signs []sign, output []byte) (code fault.Code, hint, line string, ok bool) {
 	for _, s := range signs {
-		if at := s.text.FindIndex(output); at != nil {
+		if at := s.text().FindIndex(output); at != nil {
 			start := bytes.LastIndexByte(output[:at[0]], '\n') + 1
 			end := len(output)
 			if n := bytes.IndexByte(output[at[1]:], '\n'); n >= 0 {
