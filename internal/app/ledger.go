@@ -76,6 +76,9 @@ var logKinds = []string{
 	string(ledger.KindWaiver), string(ledger.KindStart), string(ledger.KindRefusal), string(kindRerun),
 }
 
+// LogKinds lists the kinds of entries that can be asked for.
+func LogKinds() []string { return slices.Clone(logKinds) }
+
 // logPage is how many entries are read at once.
 const logPage = 500
 

@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/proveto/proveto/internal/app"
 	"github.com/proveto/proveto/internal/fault"
@@ -50,24 +49,13 @@ type common struct {
 	timeout                                                               time.Duration
 }
 
-// check refuses words that a common flag does not have.
-func (f *common) check() error {
-	for _, w := range []struct{ flag, value, words string }{
-		{"color", f.color, "auto always never"}, {"progress", f.progress, "auto plain json none"},
-	} {
-		if words := strings.Fields(w.words); !slices.Contains(words, w.value) {
-			return fault.New(fault.Usage, "usage", "--%s=%s: want %s", w.flag, w.value, strings.Join(words, ", ")).Hint("proveto help flags")
-		}
-	}
-	return nil
-}
-
 // command is one invocation: its world, its flags and its answer.
 type command struct {
 	env    Env
 	flags  common
 	app    *app.App
 	answer *answer
+	begun  bool // the command line was understood
 }
 
 // answer is what a command shows: one view as data, and how it reads as text.
@@ -98,7 +86,7 @@ func Run(ctx context.Context, env Env, args []string) int {
 	if c.app != nil {
 		err = errors.Join(err, c.app.Close())
 	}
-	return c.finish(cmd, usage(cmd, err))
+	return c.finish(cmd, c.usage(cmd, err))
 }
 
 // newRoot builds the tree. Every command file adds one line here.
@@ -142,10 +130,15 @@ func newRoot(c *command) *cobra.Command {
 		newVerify(c), newLedger(c), newRebuild(c),
 		newDoctor(c), newGC(c), newConfig(c), newVersion(c), newCompletion(c),
 	)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagFault(cmd, err) })
+	words(root, f, "color", "auto", "always", "never")
+	words(root, f, "progress", "auto", "plain", "json", "none")
+	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelp())
 	root.SetUsageTemplate(usageTemplate)
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return c.flags.check() }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		c.begun = true
+		return checkWords(cmd)
+	}
 	addHelpTopics(root)
 	root.InitDefaultHelpCmd()
 	return root
@@ -287,42 +280,4 @@ func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
 		}
 	}
 	return out
-}
-
-// usage makes usage faults of what cobra refuses.
-func usage(cmd *cobra.Command, err error) error {
-	if err == nil {
-		return nil
-	}
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return err
-	}
-	var notExist *pflag.NotExistError
-	msg := err.Error()
-	switch {
-	case errors.As(err, &notExist), strings.HasPrefix(msg, "unknown command"), strings.HasPrefix(msg, "accepts "), strings.HasPrefix(msg, "requires "),
-		strings.HasPrefix(msg, "invalid argument"), strings.HasPrefix(msg, "required flag"):
-		return fault.New(fault.Usage, "usage", "%s", firstLine(msg)).Hint("%s --help", cmd.CommandPath())
-	}
-	return err
-}
-
-func firstLine(s string) string { first, _, _ := strings.Cut(s, "\n"); return first }
-
-// flagFault names the nearest flag that exists.
-func flagFault(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
-		return fault.New(fault.Usage, "usage", "%s: %s", cmd.CommandPath(), err).Hint("%s --help", cmd.CommandPath())
-	}
-	e := fault.New(fault.Usage, "usage", "%s has no flag --%s", cmd.CommandPath(), unknown.GetSpecifiedName())
-	var names []string
-	add := func(f *pflag.Flag) { names = append(names, f.Name) }
-	cmd.Flags().VisitAll(add)
-	cmd.InheritedFlags().VisitAll(add)
-	if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
-		return e.Hint("did you mean --%s?", near).Hint("%s --help", cmd.CommandPath())
-	}
-	return e.Hint("%s --help", cmd.CommandPath())
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proveto/proveto/internal/app"
-	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/render"
 )
 
@@ -19,7 +18,7 @@ func newDoctor(c *command) *cobra.Command {
 		Long: "Check toolchains, git, isolation, disk, keys and the ledger, each with the command that would fix it,\n" +
 			"and prove one behaviour of a small package that comes with proveto.\n\nExit codes: 0 all well · 4 something is missing",
 		Example: "  proveto doctor\n  proveto doctor --proof",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -47,7 +46,7 @@ func newGC(c *command) *cobra.Command {
 		Short:   "Remove caches, and blobs that nothing cites",
 		Long:    "Remove checkouts and builds from the cache, and blobs that no entry of the ledger cites. Nothing cited is ever removed.",
 		Example: "  proveto gc --dry-run\n  proveto gc",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -79,7 +78,7 @@ func newConfig(c *command) *cobra.Command {
 	}
 	show := &cobra.Command{
 		Use: "show", Short: "Show every key with its value and where it comes from", Long: "Show every key with its value and where it comes from.",
-		Example: "  proveto config show", Args: cobra.NoArgs,
+		Example: "  proveto config show", Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runConfig("") },
 	}
 	get := &cobra.Command{
@@ -89,7 +88,7 @@ func newConfig(c *command) *cobra.Command {
 	}
 	check := &cobra.Command{
 		Use: "check", Short: "Check the configuration files", Long: "Read every configuration file strictly and say what is wrong, with line and column.",
-		Example: "  proveto config check", Args: cobra.NoArgs,
+		Example: "  proveto config check", Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -104,7 +103,7 @@ func newConfig(c *command) *cobra.Command {
 	}
 	schema := &cobra.Command{
 		Use: "schema", Short: "Print the JSON Schema of proveto.yaml", Long: "Print the JSON Schema of proveto.yaml, for editors.",
-		Example: "  proveto config schema -o proveto.schema.json", Args: cobra.NoArgs,
+		Example: "  proveto config schema -o proveto.schema.json", Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			raw, err := app.ConfigSchema()
 			if err != nil {
@@ -144,7 +143,7 @@ func newVersion(c *command) *cobra.Command {
 		Short:   "Show the version",
 		Long:    "Show version, commit, Go version and the versions of what is stored.",
 		Example: "  proveto version\n  proveto version --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			v := app.BuildVersion(c.env.Version)
 			c.answer = &answer{
@@ -164,7 +163,12 @@ func newCompletion(c *command) *cobra.Command {
 		Long:      "Print the completion script for bash, zsh, fish or powershell.",
 		Example:   "  proveto completion bash",
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		Args:      exactly(1, "completion needs a shell: bash, zsh, fish or powershell"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := exactly(1, "completion needs a shell: bash, zsh, fish or powershell")(cmd, args); err != nil {
+				return err
+			}
+			return someOf("no completion for")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			write := map[string]func(io.Writer) error{
@@ -173,9 +177,6 @@ func newCompletion(c *command) *cobra.Command {
 				"fish":       func(w io.Writer) error { return root.GenFishCompletion(w, true) },
 				"powershell": root.GenPowerShellCompletionWithDesc,
 			}[args[0]]
-			if write == nil {
-				return fault.New(fault.Usage, "usage", "no completion for %q: want bash, zsh, fish or powershell", args[0]).Hint("proveto completion bash")
-			}
 			c.answer = &answer{schema: "proveto/completion/v1", text: func(out io.Writer, _ render.Style) error { return write(out) }}
 			return nil
 		},

@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +30,7 @@ func newStart(c *command) *cobra.Command {
 		Short:   "Show which behaviours of this checkout are guarded by a test",
 		Long:    startLong,
 		Example: "  proveto start\n  proveto start --budget 5m\n  proveto start --only semver.Version\n  proveto start --base main --gate",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 { // as with -C: the configuration is that of PATH, too
 				path := args[0]
@@ -66,6 +64,7 @@ func newStart(c *command) *cobra.Command {
 
 func addReportFlags(cmd *cobra.Command, o *app.StartOptions) {
 	cmd.Flags().StringSliceVar(&o.Formats, "format", nil, "reports to write: html, md, json, mutation (default all)")
+	words(cmd, cmd.Flags(), "format", app.ReportKinds()...)
 	cmd.Flags().StringVar(&o.ReportDir, "report-dir", "", "write the reports to `DIR` (default below the state directory)")
 }
 
@@ -84,11 +83,6 @@ func parseBudget(s string) (time.Duration, error) {
 func (c *command) runStart(ctx context.Context, o app.StartOptions, schema string) error {
 	if o.Strength < 0 || o.Strength > 1 {
 		return fault.New(fault.Usage, "usage", "--require-strength %g is no share: want 0 to 1", o.Strength).Hint("proveto start --require-strength 0.8")
-	}
-	for _, f := range o.Formats {
-		if !slices.Contains(app.ReportKinds(), f) {
-			return fault.New(fault.Usage, "usage", "--format %q is none of %s", f, strings.Join(app.ReportKinds(), ", ")).Hint("proveto start --format html,json")
-		}
 	}
 	a, err := c.open()
 	if err != nil {
@@ -123,6 +117,7 @@ func newProve(c *command) *cobra.Command {
 			"With --diff measure what the working copy, or the change since a base, touches.\n\n" +
 			"Exit codes: 0 done · 3 the gate says no · 4 nothing could be measured",
 		Example: "  proveto prove uuid.UUID.String\n  proveto prove --score uuid.Parse\n  proveto prove --diff\n  proveto prove --diff=main",
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			isDiff := cmd.Flags().Changed("diff")
 			switch {
