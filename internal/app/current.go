@@ -203,6 +203,9 @@ func (a *App) Gaps(ctx context.Context, o GapOptions) (*view.Gaps, view.Subject,
 	if o.By != "" && o.By != "file" {
 		return nil, view.Subject{}, fault.New(fault.Usage, "usage", "--by %q: want file", o.By).Hint("proveto gaps --by file")
 	}
+	if !(o.MinRisk >= 0 && o.MinRisk <= 1) {
+		return nil, view.Subject{}, fault.New(fault.Usage, "usage", "--min-risk %g is no risk: want 0 to 1", o.MinRisk).Hint("proveto gaps --min-risk 0.5")
+	}
 	v, subject, err := a.current(ctx)
 	if err != nil {
 		return nil, subject, err
@@ -218,6 +221,7 @@ func (a *App) Gaps(ctx context.Context, o GapOptions) (*view.Gaps, view.Subject,
 	}
 	g.Total = len(g.Gaps)
 	if !o.All && o.Limit > 0 && len(g.Gaps) > o.Limit {
+		a.warn("cut", fmt.Sprintf("%d of %d gaps are shown, the worst first; proveto gaps --all shows every one", o.Limit, g.Total))
 		g.Gaps = g.Gaps[:o.Limit]
 	}
 	return g, subject, nil

@@ -59,7 +59,7 @@ func newGaps(c *command) *cobra.Command {
 				return err
 			}
 			return c.show(cmd.Context(), &answer{
-				schema: "proveto/prove.gaps/v1", subject: &subject, data: g,
+				schema: "proveto/prove.gaps/v1", subject: &subject, data: g, warnings: a.Warnings(),
 				text: func(out io.Writer, s render.Style) error { return render.Gaps(out, *g, s) },
 			})
 		},

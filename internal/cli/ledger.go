@@ -42,7 +42,7 @@ func newLedgerLog(c *command) *cobra.Command {
 				return err
 			}
 			return c.show(cmd.Context(), &answer{
-				schema: "proveto/ledger.log/v1", data: l,
+				schema: "proveto/ledger.log/v1", data: l, warnings: a.Warnings(),
 				text: func(out io.Writer, s render.Style) error { return render.Log(out, *l, s) },
 			})
 		},

@@ -347,7 +347,8 @@ type LogEntry struct {
 
 // Log is a page of the ledger, newest first.
 type Log struct {
-	Total   int64      `json:"total"`
+	Total   int64      `json:"total"`          // entries of the whole ledger
+	Next    int64      `json:"next,omitempty"` // where the list goes on; absent at its end
 	Entries []LogEntry `json:"entries"`
 }
 
