@@ -56,6 +56,8 @@ type command struct {
 	app    *app.App
 	answer *answer
 	begun  bool // the command line was understood
+
+	anyConfig bool // the command goes on without what is wrong with the configuration
 }
 
 // answer is what a command shows: one view as data, and how it reads as text.
@@ -151,7 +153,7 @@ func (c *command) open() (*app.App, error) {
 		log = slog.New(slog.NewTextHandler(c.env.Stderr, nil))
 	}
 	a, err := c.env.New(app.Settings{
-		Log: log,
+		Log: log, AnyConfig: c.anyConfig,
 		Dir: c.flags.dir, ConfigFile: c.flags.config, State: c.flags.state, DatabaseURL: c.flags.database,
 		Principal: c.flags.as, ExpectHead: c.flags.expectHead, Getenv: c.env.Getenv, Environ: c.env.Environ,
 		Version: c.env.Version, Interactive: c.env.StderrTerminal && c.env.Getenv("CI") == "",

@@ -15,11 +15,12 @@ func newDoctor(c *command) *cobra.Command {
 		Use:     "doctor",
 		GroupID: "machine",
 		Short:   "Check what this machine has and what it lacks",
-		Long: "Check toolchains, git, isolation, disk, keys and the ledger, each with the command that would fix it,\n" +
+		Long: "Check the configuration, toolchains, git, isolation, disk, keys and the ledger, each with the command that would fix it,\n" +
 			"and prove one behaviour of a small package that comes with proveto.\n\nExit codes: 0 all well · 4 something is missing",
 		Example: "  proveto doctor\n  proveto doctor --proof",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.anyConfig = true
 			a, err := c.open()
 			if err != nil {
 				return err
