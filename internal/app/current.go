@@ -37,19 +37,21 @@ func (a *App) current(ctx context.Context) (*view.Start, view.Subject, error) {
 		return nil, inv.subject, err
 	}
 	if saved != nil && inv.stands(saved, tree) {
+		saved.Scope = inv.scope
 		return saved.Start, inv.subject, nil
 	}
 	if err := inv.scan(ctx); err != nil {
 		return nil, inv.subject, err
 	}
-	inv.carryReasons()
+	inv.carryReasons(func(*known) bool { return true })
 	v := inv.view()
 	v.SwitchedOff = []string{}
 	return v, inv.subject, nil
 }
 
-// carryReasons keeps what the last start said about symbols without evidence.
-func (inv *invocation) carryReasons() {
+// carryReasons keeps what the last start said about symbols without evidence,
+// where carryFunc wants it.
+func (inv *invocation) carryReasons(carryFunc func(*known) bool) {
 	if inv.previous == nil {
 		return
 	}
@@ -59,12 +61,15 @@ func (inv *invocation) carryReasons() {
 	}
 	for _, p := range inv.projects {
 		for id, k := range p.known {
-			if s, ok := before[id]; ok && s.Word == string(evidence.NotMeasured) && k.live == nil && k.stale == nil && k.measurement == nil {
+			if s, ok := before[id]; ok && s.Word == string(evidence.NotMeasured) && k.bare() && carryFunc(k) {
 				k.reason, k.detail, k.command = s.Reason, s.Detail, s.Command
 			}
 		}
 	}
 }
+
+// bare tells a symbol without any evidence.
+func (k *known) bare() bool { return k.live == nil && k.stale == nil && k.measurement == nil }
 
 // stands tells whether a saved result is about the tree as it is now, with the
 // same around it.
@@ -89,14 +94,47 @@ func (a *App) latest(ctx context.Context, repo string) (*savedStart, evidence.Tr
 	return saved, row.Tree, err
 }
 
+// lastFull is the last saved result that is about everything, with its digest;
+// nil when there is none. A narrow one names the one before it.
+func (a *App) lastFull(ctx context.Context, repo string) (*savedStart, evidence.Digest, error) {
+	led, err := a.Ledger(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	row, err := led.LastStart(ctx, repo)
+	if fault.Has(err, ledger.CodeNotFound) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	saved, err := a.loadSaved(row)
+	if err != nil || !saved.Narrow {
+		return saved, row.Result, err
+	}
+	if saved.Full == "" {
+		return nil, "", nil
+	}
+	full, err := a.loadResult(saved.Full)
+	return full, saved.Full, err
+}
+
 func (a *App) loadSaved(row ledger.Start) (*savedStart, error) {
-	raw, err := a.blobs.Get(row.Result)
+	saved, err := a.loadResult(row.Result)
 	if err != nil {
 		return nil, fmt.Errorf("result of start %s: %w", row.Invocation, err)
 	}
+	return saved, nil
+}
+
+func (a *App) loadResult(d evidence.Digest) (*savedStart, error) {
+	raw, err := a.blobs.Get(d)
+	if err != nil {
+		return nil, err
+	}
 	saved := &savedStart{Start: &view.Start{}}
 	if err := json.Unmarshal(raw, saved); err != nil {
-		return nil, fmt.Errorf("result of start %s: %w", row.Invocation, err)
+		return nil, fmt.Errorf("saved result %s: %w", d.Short(), err)
 	}
 	saved.Start.Sources = saved.Sources
 	return saved, nil

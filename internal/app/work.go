@@ -139,12 +139,13 @@ func (inv *invocation) prove(ctx context.Context) error {
 // plan chooses the targets: in scope, without live evidence, and not refuted by
 // the same inputs before.
 func (inv *invocation) plan() {
+	defer inv.carryReasons(func(k *known) bool { return !inv.selected(k) })
 	for _, p := range inv.projects {
 		renew := map[string]bool{}
 		for _, r := range p.order {
 			k := p.known[r.ID]
 			if !inv.selected(k) {
-				if k.live == nil && k.stale == nil && k.measurement == nil {
+				if k.bare() {
 					k.reason, k.detail = "pending", "outside what was asked for"
 				}
 				continue
@@ -199,7 +200,8 @@ func (inv *invocation) waiversDiffer(m *evidence.MeasurementRecord) bool {
 }
 
 func (inv *invocation) selected(k *known) bool {
-	if inv.o.ChangedOnly && !k.ranked.Changed {
+	// An uncommitted change touches also what lost its certificate by it.
+	if inv.o.ChangedOnly && !k.ranked.Changed && (inv.o.Base != "" || k.stale == nil || k.live != nil) {
 		return false
 	}
 	if len(inv.o.Only) == 0 {

@@ -88,7 +88,7 @@ func (c *command) runStart(ctx context.Context, o app.StartOptions, schema strin
 	if err != nil {
 		return err
 	}
-	o.ChangedOnly = o.Base != ""
+	o.ChangedOnly = o.ChangedOnly || o.Base != ""
 	ctx, stop := c.bounded(ctx)
 	defer stop()
 	p := c.newProgress(o.Budget)

@@ -68,7 +68,11 @@ func Start(w io.Writer, s view.Start, style Style) error {
 	t.gate(s.Gate)
 	for _, a := range s.Artifacts {
 		if a.Kind == "html" {
-			t.row("report", "%s", Line(a.Path))
+			covers := ""
+			if s.Narrow {
+				covers = t.paint(grey, "  measured: "+Line(s.Scope))
+			}
+			t.row("report", "%s%s", Line(a.Path), covers)
 		}
 	}
 	next := s.NextSteps()[0]

@@ -271,7 +271,8 @@ type Start struct {
 	RefutedNow   int            `json:"refuted_now"`
 	Probes       map[string]int `json:"probes"` // by status
 	SwitchedOff  []string       `json:"switched_off"`
-	Scope        string         `json:"scope"` // everything, changed since main …
+	Scope        string         `json:"scope"`            // everything, changed since main …
+	Narrow       bool           `json:"narrow,omitempty"` // only Scope was asked for; the rest is shown as it was known before
 	Gate         Gate           `json:"gate"`
 	Artifacts    []Artifact     `json:"artifacts"`
 	Says         string         `json:"says"`
