@@ -147,16 +147,25 @@ func (a *App) Why(ctx context.Context, word string) (*view.Why, view.Subject, er
 		return nil, subject, err
 	}
 	s, err := a.pick(ctx, v, word)
+	w := &view.Why{Next: []view.Next{}}
+	if fault.Has(err, "not_found") {
+		var olderErr error
+		if s, w.Certificate, olderErr = a.older(ctx, v, word); s != nil || olderErr != nil {
+			err = olderErr
+		}
+	}
 	if err != nil {
 		return nil, subject, err
 	}
-	w := &view.Why{Symbol: *s, Next: []view.Next{}}
+	w.Symbol = *s
 	for _, c := range v.Certificates {
-		if c.ID == s.Certificate {
+		if w.Certificate == nil && c.ID == s.Certificate {
 			w.Certificate = &c
 		}
 	}
 	switch {
+	case w.Certificate != nil && w.Certificate.Newer != "":
+		w.Next = append(w.Next, view.Next{Why: "the newer certificate", Run: "proveto why " + evidence.Digest(w.Certificate.Newer).Short()})
 	case w.Certificate != nil && w.Certificate.Live:
 		w.Next = append(w.Next, view.Next{Why: "run it again, here or on another machine", Run: "proveto verify " + evidence.Digest(s.Certificate).Short() + " --rerun"})
 	case s.Command != "" && !strings.HasPrefix(s.Command, "proveto why"):

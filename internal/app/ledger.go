@@ -65,7 +65,7 @@ func (a *App) LedgerLog(ctx context.Context, o LogOptions) (*view.Log, error) {
 		}
 		a.warn("cut", fmt.Sprintf("%s shown; %s goes on from there", plural(limit, "entry"), more))
 	}
-	return out, nil
+	return out, a.newer(ctx, led, out.Entries)
 }
 
 // LedgerHead is the head with the key that its checkpoint is signed with.

@@ -245,8 +245,15 @@ func Why(w io.Writer, y view.Why, style Style) error {
 		}
 		t.row("because", "%s", why)
 	}
-	if y.Certificate != nil {
-		t.certificate(*y.Certificate)
+	if c := y.Certificate; c != nil {
+		if c.Newer != "" {
+			state := "replaced"
+			if c.Live {
+				state = "still holds"
+			}
+			t.row("certificate", "%s  %s: the newer %s (ledger #%d) is shown for this behaviour", Line(short(c.ID)), state, Line(short(c.Newer)), c.NewerSeq)
+		}
+		t.certificate(*c)
 	}
 	if len(s.Tests) > 0 {
 		t.row("reached by", "%s", Line(some(s.Tests, 5)))

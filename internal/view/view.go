@@ -147,6 +147,8 @@ type Certificate struct {
 	Seq         int64    `json:"seq"`
 	Steps       []Step   `json:"steps"`
 	Live        bool     `json:"live"`
+	Newer       string   `json:"newer,omitempty"` // id of the newer certificate that is shown for the behaviour in its place
+	NewerSeq    int64    `json:"newer_seq,omitempty"`
 	StaleCauses []string `json:"stale_causes,omitempty"` // what changed since
 }
 
@@ -342,6 +344,7 @@ type LogEntry struct {
 	Kind    string          `json:"kind"`
 	ID      string          `json:"id,omitempty"`
 	Summary string          `json:"summary"`
+	Newer   int64           `json:"newer,omitempty"` // of a certificate: the entry of the newest about the same behaviour
 	Leaf    string          `json:"leaf"`
 	Body    json.RawMessage `json:"body,omitempty"`
 }
