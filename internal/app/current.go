@@ -290,7 +290,7 @@ func (a *App) Status(ctx context.Context) (*view.Status, error) {
 		return nil, err
 	}
 	if saved == nil {
-		return a.firstStatus(st, inv)
+		return a.firstStatus(ctx, st, inv)
 	}
 	previous := saved.Start
 	now := previous
@@ -318,7 +318,7 @@ func (a *App) Status(ctx context.Context) (*view.Status, error) {
 
 // firstStatus answers before anything was measured: what is here, what start
 // will do.
-func (a *App) firstStatus(st *view.Status, inv *invocation) (*view.Status, error) {
+func (a *App) firstStatus(ctx context.Context, st *view.Status, inv *invocation) (*view.Status, error) {
 	for _, d := range a.Drivers {
 		found, err := d.Detect(inv.repo.Root)
 		if err != nil {
@@ -340,5 +340,82 @@ func (a *App) firstStatus(st *view.Status, inv *invocation) (*view.Status, error
 		return nil, noProject(inv.repo.Root)
 	}
 	st.Next = view.Next{Why: "see which behaviours the tests guard", Run: "proveto start"}
-	return st, nil
+	return st, a.borrowed(ctx, st, inv)
+}
+
+// borrowed fills a status with evidence that was measured in another checkout of
+// the same module with the same state: it counts here as far as the digests are
+// those of today, and why shows it.
+func (a *App) borrowed(ctx context.Context, st *view.Status, inv *invocation) error {
+	led, err := a.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	var from evidence.Tree
+	for _, d := range a.Drivers {
+		found, err := d.Detect(inv.repo.Root)
+		if err != nil {
+			return err
+		}
+		for _, p := range found {
+			certs, err := led.CertificatesFor(ctx, p.Language, p.Dir)
+			if err != nil {
+				return err
+			}
+			for _, c := range certs {
+				if unit := c.Record.Facts.Unit; unit == p.Name || strings.HasPrefix(unit, p.Name+"/") {
+					from = c.Record.Snapshot
+				}
+			}
+		}
+	}
+	if from == "" {
+		return nil
+	}
+	now, _, err := a.current(ctx)
+	if err != nil {
+		if credibleSetup(err) {
+			return nil // start says what is missing
+		}
+		return err
+	}
+	c := now.Counts
+	if c.Proven+c.Refuted+c.Stale == 0 {
+		return nil
+	}
+	st.Measured, st.Counts, st.Gaps = true, c, len(now.Gaps)
+	if len(now.Gaps) > 0 {
+		st.Worst = &now.Gaps[0]
+	}
+	st.Next.Why = "nothing was started in this checkout yet"
+	st.Borrowed, err = a.checkoutOf(ctx, led, from)
+	return err
+}
+
+// checkoutOf says where a tree was measured.
+func (a *App) checkoutOf(ctx context.Context, led *ledger.Ledger, tree evidence.Tree) (string, error) {
+	entries, err := led.Entries(ctx, 1, 0, ledger.KindSnapshot)
+	if err != nil {
+		return "", err
+	}
+	for i := len(entries) - 1; i >= 0; i-- {
+		var s ledger.Snapshot
+		if err := json.Unmarshal(entries[i].Body, &s); err != nil {
+			return "", fmt.Errorf("ledger entry %d: %w", entries[i].Seq, err)
+		}
+		if s.Tree != tree {
+			continue
+		}
+		if saved, _, err := a.latest(ctx, s.Repo); err != nil || saved != nil {
+			return orText(subjectDir(saved), "another checkout"), err
+		}
+	}
+	return "another checkout", nil
+}
+
+func subjectDir(saved *savedStart) string {
+	if saved == nil {
+		return ""
+	}
+	return saved.Subject.Dir
 }

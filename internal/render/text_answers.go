@@ -39,6 +39,9 @@ func Status(w io.Writer, s view.Status, style Style) error {
 	}
 	if s.Measured {
 		t.counts(s.Counts)
+		if s.Borrowed != "" {
+			t.row("", "measured in another checkout: %s", Line(s.Borrowed))
+		}
 		if len(s.Since) > 0 {
 			t.row("", "since %s: %s", Line(s.Base), changes(s.Since))
 		}
