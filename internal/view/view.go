@@ -123,6 +123,7 @@ type Mutant struct {
 	Test     string   `json:"test,omitempty"` // that noticed
 	Message  string   `json:"message,omitempty"`
 	Note     string   `json:"note,omitempty"`   // not_infected, infected_not_asserted
+	Hint     string   `json:"hint,omitempty"`   // of a survivor: which value would tell it apart, where the line shows it
 	Values   []string `json:"values,omitempty"` // original, changed: seen while the tests stayed green
 	Run      string   `json:"run,omitempty"`
 }
