@@ -223,6 +223,38 @@ func TestProgressModes(t *testing.T) {
 	}
 }
 
+// TestProgressTicks shows a step again when it lasts: on a terminal every second,
+// on a pipe every thirty.
+func TestProgressTicks(t *testing.T) {
+	t.Parallel()
+	play := func(mode ProgressMode) string {
+		var b bytes.Buffer
+		now := time.Unix(0, 0)
+		p := NewProgress(&b, mode, Style{Unicode: true}, func() time.Time { return now })
+		p.Tick()
+		p.Update(view.Progress{Phase: "build", Done: 1, Total: 2, Subject: "pay"})
+		for range 31 {
+			now = now.Add(TickInterval)
+			p.Tick()
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		return b.String()
+	}
+	if got, want := play(ProgressLines), "build  1/2  pay\nbuild  1/2  pay  30.0 s\n"; got != want {
+		t.Errorf("plain: %q, want %q", got, want)
+	}
+	if got := play(ProgressLive); strings.Count(got, "\r\x1b[Kbuild  1/2  pay") != 32 || !strings.Contains(got, "pay  31.0 s") {
+		t.Errorf("live: %q, want a line every second", got)
+	}
+	for _, mode := range []ProgressMode{ProgressOff, ProgressJSON} {
+		if got := play(mode); strings.Count(got, "\n") > 1 {
+			t.Errorf("%s: %q, want no repetition", mode, got)
+		}
+	}
+}
+
 func TestDetectProgress(t *testing.T) {
 	t.Parallel()
 	env := func(pairs ...string) func(string) string {
@@ -243,6 +275,8 @@ func TestDetectProgress(t *testing.T) {
 		{DetectProgress(env("CI", "true"), true, "auto", false), ProgressLines},
 		{DetectProgress(env("TERM", "dumb"), true, "", false), ProgressLines},
 		{DetectProgress(env(), true, "json", false), ProgressJSON},
+		{DetectProgress(env(), true, "plain", false), ProgressLines},
+		{DetectProgress(env(), true, "none", false), ProgressOff},
 		{DetectProgress(env(), true, "json", true), ProgressOff},
 	} {
 		if c.got != c.want {
