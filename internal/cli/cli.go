@@ -80,6 +80,9 @@ func Run(ctx context.Context, env Env, args []string) int {
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
+	if completing(args) {
+		root.SetErr(io.Discard)
+	}
 	wantJSON := slices.ContainsFunc(args, func(a string) bool { return a == "--json" || strings.HasPrefix(a, "--json=") })
 	if wantJSON && c.flags.json == "" {
 		c.flags.json = "*" // a refusal of the flags themselves is a document too
@@ -88,11 +91,15 @@ func Run(ctx context.Context, env Env, args []string) int {
 	if c.app != nil {
 		err = errors.Join(err, c.app.Close())
 	}
+	if completing(args) {
+		return exit(fault.From(c.usage(cmd, err)))
+	}
 	return c.finish(cmd, c.usage(cmd, err))
 }
 
 // newRoot builds the tree. Every command file adds one line here.
 func newRoot(c *command) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "proveto",
 		Short: "Prove which behaviours your tests really guard",
@@ -103,8 +110,14 @@ func newRoot(c *command) *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		RunE:              func(cmd *cobra.Command, _ []string) error { return c.runStatus(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return c.runVersion()
+			}
+			return c.runStatus(cmd.Context())
+		},
 	}
+	root.Flags().BoolVar(&version, "version", false, "show the version, as proveto version does")
 	root.AddGroup(
 		&cobra.Group{ID: "prove", Title: "Prove:"},
 		&cobra.Group{ID: "evidence", Title: "Evidence:"},

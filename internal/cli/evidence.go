@@ -23,6 +23,8 @@ func newWhy(c *command) *cobra.Command {
 			"with the values that the tests saw, or the measurement that is missing.",
 		Example: "  proveto why uuid.UUID.String\n  proveto why uuid.go:187\n  proveto why 5f1c0a",
 		Args:    exactly(1, "why needs a symbol, a file:line or an id"),
+
+		ValidArgsFunction: once(c.offer(symbols, cobra.ShellCompDirectiveNoFileComp)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -169,6 +171,8 @@ func newWaive(c *command) *cobra.Command {
 			"stays visible in every report, never becomes credit, and ends on its date.",
 		Example: "  proveto waive 5f1c0a9e --reason 'both branches give the same value' --until 2030-01-31",
 		Args:    exactly(1, "waive needs a mutant"),
+
+		ValidArgsFunction: once(c.offer(survivors, cobra.ShellCompDirectiveNoFileComp)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			day, err := time.Parse(time.DateOnly, until)
 			if err != nil {

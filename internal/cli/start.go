@@ -52,6 +52,7 @@ func newStart(c *command) *cobra.Command {
 	f.StringVar(&budget, "budget", "", "stop proving after `D`; 0 is no limit (default 60s on a terminal, else none)")
 	f.IntVarP(&o.Limit, "limit", "n", -1, "attempt at most `N` behaviours; 0 makes no attempt")
 	f.StringSliceVar(&o.Only, "only", nil, "only this `SYMBOL`, file or package; may be repeated")
+	offers(cmd, "only", c.offer(symbols, cobra.ShellCompDirectiveDefault))
 	f.StringVar(&o.Rev, "rev", "", "measure commit `REV` instead of the working copy")
 	f.BoolVar(&o.NoProof, "no-proof", false, "run the tests on the original, and no probe")
 	f.BoolVar(&o.StaticOnly, "static-only", false, "run no code of the project")
@@ -118,6 +119,8 @@ func newProve(c *command) *cobra.Command {
 			"Exit codes: 0 done · 3 the gate says no · 4 nothing could be measured",
 		Example: "  proveto prove uuid.UUID.String\n  proveto prove --score uuid.Parse\n  proveto prove --diff\n  proveto prove --diff=main",
 		Args:    cobra.ArbitraryArgs,
+
+		ValidArgsFunction: c.offer(symbols, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			isDiff := cmd.Flags().Changed("diff")
 			switch {
@@ -139,6 +142,8 @@ func newProve(c *command) *cobra.Command {
 	f.BoolVar(&o.Score, "score", false, "try every probe of every kind")
 	f.StringVar(&o.Test, "test", "", "only this `TEST` may vouch")
 	f.StringSliceVar(&o.Mutants, "mutant", nil, "only probes of this `OPERATOR` or kind, or the one with this digest; may be repeated")
+	offers(cmd, "test", c.offer(tests, cobra.ShellCompDirectiveNoFileComp))
+	offers(cmd, "mutant", cobra.FixedCompletions(app.ProbeKinds(), cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without a change, all that was asked for")
 	addReportFlags(cmd, &o)
 	return cmd
