@@ -21,7 +21,7 @@ func (a *App) older(ctx context.Context, v *view.Start, word string) (*view.Symb
 	}
 	id, err := led.Resolve(ctx, word)
 	if err != nil || id.What != string(ledger.KindCertificate) {
-		return nil, nil, nil //nolint:nilerr // whoever asked has said why the word names nothing
+		return nil, nil, nil // whoever asked has said why the word names nothing
 	}
 	inv, err := a.invoke(ctx, StartOptions{StaticOnly: true, Limit: -1}, silent{})
 	if err != nil {
