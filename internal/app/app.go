@@ -36,6 +36,7 @@ var ErrInterrupted = fault.New(fault.Interrupted, "interrupted", "stopped by you
 type Settings struct {
 	Dir         string // -C
 	ConfigFile  string
+	AnyConfig   bool // go on without what is wrong with the configuration; the doctor says what that is
 	State       string
 	DatabaseURL string
 	Principal   string
@@ -62,6 +63,8 @@ type App struct {
 	Settings
 	Paths  Paths
 	Config *config.Config
+
+	configErr error // with AnyConfig: what is wrong with the configuration
 
 	mu       sync.Mutex
 	db       *store.DB
@@ -96,6 +99,10 @@ func New(s Settings) (*App, error) {
 		return nil, err
 	}
 	a.Config, err = loadConfig(s, a.dir(""))
+	if err != nil && s.AnyConfig {
+		a.configErr = err
+		a.Config, err = soundConfig(s)
+	}
 	return a, err
 }
 

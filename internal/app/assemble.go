@@ -98,7 +98,7 @@ func mutantViews(trials []evidence.TrialRecord) ([]view.Mutant, view.Share) {
 		p := t.Probe
 		out = append(out, view.Mutant{
 			ID: string(t.ProbeDigest), Kind: string(p.Kind), Operator: p.Operator, Summary: p.Summary, File: p.File, Line: p.Line, Column: p.Column,
-			Diff: p.Diff, Status: string(t.Status), Code: t.Code, Test: t.Test, Message: t.Message, Note: t.Note, Values: t.Values, Run: string(t.Run),
+			Diff: p.Diff, Status: string(t.Status), Code: t.Code, Test: t.Test, Message: t.Message, Note: t.Note, Hint: tellApart(t), Values: t.Values, Run: string(t.Run),
 		})
 		switch t.Status {
 		case evidence.Killed:

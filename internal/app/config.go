@@ -39,6 +39,21 @@ func loadConfig(s Settings, dir string) (*config.Config, error) {
 	return config.Load(src)
 }
 
+// soundConfig is the configuration without the repository's file, and without
+// the other layers when one of those is what is wrong.
+func soundConfig(s Settings) (*config.Config, error) {
+	user, err := config.ReadFile(config.UserFile(s.Getenv), config.LayerUser)
+	if err != nil {
+		user = nil
+	}
+	for _, src := range []config.Sources{{User: user, Env: s.Getenv}, {User: user}, {Env: s.Getenv}} {
+		if c, err := config.Load(src); err == nil {
+			return c, nil
+		}
+	}
+	return config.Load(config.Sources{})
+}
+
 // findConfig looks for the repository's file upwards from dir, no further than
 // the directory that holds .git.
 func findConfig(dir string) (string, error) {

@@ -37,19 +37,21 @@ func (a *App) current(ctx context.Context) (*view.Start, view.Subject, error) {
 		return nil, inv.subject, err
 	}
 	if saved != nil && inv.stands(saved, tree) {
+		saved.Scope = inv.scope
 		return saved.Start, inv.subject, nil
 	}
 	if err := inv.scan(ctx); err != nil {
 		return nil, inv.subject, err
 	}
-	inv.carryReasons()
+	inv.carryReasons(func(*known) bool { return true })
 	v := inv.view()
 	v.SwitchedOff = []string{}
 	return v, inv.subject, nil
 }
 
-// carryReasons keeps what the last start said about symbols without evidence.
-func (inv *invocation) carryReasons() {
+// carryReasons keeps what the last start said about symbols without evidence,
+// where carryFunc wants it.
+func (inv *invocation) carryReasons(carryFunc func(*known) bool) {
 	if inv.previous == nil {
 		return
 	}
@@ -59,12 +61,15 @@ func (inv *invocation) carryReasons() {
 	}
 	for _, p := range inv.projects {
 		for id, k := range p.known {
-			if s, ok := before[id]; ok && s.Word == string(evidence.NotMeasured) && k.live == nil && k.stale == nil && k.measurement == nil {
+			if s, ok := before[id]; ok && s.Word == string(evidence.NotMeasured) && k.bare() && carryFunc(k) {
 				k.reason, k.detail, k.command = s.Reason, s.Detail, s.Command
 			}
 		}
 	}
 }
+
+// bare tells a symbol without any evidence.
+func (k *known) bare() bool { return k.live == nil && k.stale == nil && k.measurement == nil }
 
 // stands tells whether a saved result is about the tree as it is now, with the
 // same around it.
@@ -89,14 +94,47 @@ func (a *App) latest(ctx context.Context, repo string) (*savedStart, evidence.Tr
 	return saved, row.Tree, err
 }
 
+// lastFull is the last saved result that is about everything, with its digest;
+// nil when there is none. A narrow one names the one before it.
+func (a *App) lastFull(ctx context.Context, repo string) (*savedStart, evidence.Digest, error) {
+	led, err := a.Ledger(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	row, err := led.LastStart(ctx, repo)
+	if fault.Has(err, ledger.CodeNotFound) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	saved, err := a.loadSaved(row)
+	if err != nil || !saved.Narrow {
+		return saved, row.Result, err
+	}
+	if saved.Full == "" {
+		return nil, "", nil
+	}
+	full, err := a.loadResult(saved.Full)
+	return full, saved.Full, err
+}
+
 func (a *App) loadSaved(row ledger.Start) (*savedStart, error) {
-	raw, err := a.blobs.Get(row.Result)
+	saved, err := a.loadResult(row.Result)
 	if err != nil {
 		return nil, fmt.Errorf("result of start %s: %w", row.Invocation, err)
 	}
+	return saved, nil
+}
+
+func (a *App) loadResult(d evidence.Digest) (*savedStart, error) {
+	raw, err := a.blobs.Get(d)
+	if err != nil {
+		return nil, err
+	}
 	saved := &savedStart{Start: &view.Start{}}
 	if err := json.Unmarshal(raw, saved); err != nil {
-		return nil, fmt.Errorf("result of start %s: %w", row.Invocation, err)
+		return nil, fmt.Errorf("saved result %s: %w", d.Short(), err)
 	}
 	saved.Start.Sources = saved.Sources
 	return saved, nil
@@ -109,16 +147,25 @@ func (a *App) Why(ctx context.Context, word string) (*view.Why, view.Subject, er
 		return nil, subject, err
 	}
 	s, err := a.pick(ctx, v, word)
+	w := &view.Why{Next: []view.Next{}}
+	if fault.Has(err, "not_found") {
+		var olderErr error
+		if s, w.Certificate, olderErr = a.older(ctx, v, word); s != nil || olderErr != nil {
+			err = olderErr
+		}
+	}
 	if err != nil {
 		return nil, subject, err
 	}
-	w := &view.Why{Symbol: *s, Next: []view.Next{}}
+	w.Symbol = *s
 	for _, c := range v.Certificates {
-		if c.ID == s.Certificate {
+		if w.Certificate == nil && c.ID == s.Certificate {
 			w.Certificate = &c
 		}
 	}
 	switch {
+	case w.Certificate != nil && w.Certificate.Newer != "":
+		w.Next = append(w.Next, view.Next{Why: "the newer certificate", Run: "proveto why " + evidence.Digest(w.Certificate.Newer).Short()})
 	case w.Certificate != nil && w.Certificate.Live:
 		w.Next = append(w.Next, view.Next{Why: "run it again, here or on another machine", Run: "proveto verify " + evidence.Digest(s.Certificate).Short() + " --rerun"})
 	case s.Command != "" && !strings.HasPrefix(s.Command, "proveto why"):
@@ -203,6 +250,9 @@ func (a *App) Gaps(ctx context.Context, o GapOptions) (*view.Gaps, view.Subject,
 	if o.By != "" && o.By != "file" {
 		return nil, view.Subject{}, fault.New(fault.Usage, "usage", "--by %q: want file", o.By).Hint("proveto gaps --by file")
 	}
+	if !(o.MinRisk >= 0 && o.MinRisk <= 1) {
+		return nil, view.Subject{}, fault.New(fault.Usage, "usage", "--min-risk %g is no risk: want 0 to 1", o.MinRisk).Hint("proveto gaps --min-risk 0.5")
+	}
 	v, subject, err := a.current(ctx)
 	if err != nil {
 		return nil, subject, err
@@ -218,6 +268,7 @@ func (a *App) Gaps(ctx context.Context, o GapOptions) (*view.Gaps, view.Subject,
 	}
 	g.Total = len(g.Gaps)
 	if !o.All && o.Limit > 0 && len(g.Gaps) > o.Limit {
+		a.warn("cut", fmt.Sprintf("%d of %d gaps are shown, the worst first; proveto gaps --all shows every one", o.Limit, g.Total))
 		g.Gaps = g.Gaps[:o.Limit]
 	}
 	return g, subject, nil
@@ -239,7 +290,7 @@ func (a *App) Status(ctx context.Context) (*view.Status, error) {
 		return nil, err
 	}
 	if saved == nil {
-		return a.firstStatus(st, inv)
+		return a.firstStatus(ctx, st, inv)
 	}
 	previous := saved.Start
 	now := previous
@@ -267,7 +318,7 @@ func (a *App) Status(ctx context.Context) (*view.Status, error) {
 
 // firstStatus answers before anything was measured: what is here, what start
 // will do.
-func (a *App) firstStatus(st *view.Status, inv *invocation) (*view.Status, error) {
+func (a *App) firstStatus(ctx context.Context, st *view.Status, inv *invocation) (*view.Status, error) {
 	for _, d := range a.Drivers {
 		found, err := d.Detect(inv.repo.Root)
 		if err != nil {
@@ -289,5 +340,82 @@ func (a *App) firstStatus(st *view.Status, inv *invocation) (*view.Status, error
 		return nil, noProject(inv.repo.Root)
 	}
 	st.Next = view.Next{Why: "see which behaviours the tests guard", Run: "proveto start"}
-	return st, nil
+	return st, a.borrowed(ctx, st, inv)
+}
+
+// borrowed fills a status with evidence that was measured in another checkout of
+// the same module with the same state: it counts here as far as the digests are
+// those of today, and why shows it.
+func (a *App) borrowed(ctx context.Context, st *view.Status, inv *invocation) error {
+	led, err := a.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	var from evidence.Tree
+	for _, d := range a.Drivers {
+		found, err := d.Detect(inv.repo.Root)
+		if err != nil {
+			return err
+		}
+		for _, p := range found {
+			certs, err := led.CertificatesFor(ctx, p.Language, p.Dir)
+			if err != nil {
+				return err
+			}
+			for _, c := range certs {
+				if unit := c.Record.Facts.Unit; unit == p.Name || strings.HasPrefix(unit, p.Name+"/") {
+					from = c.Record.Snapshot
+				}
+			}
+		}
+	}
+	if from == "" {
+		return nil
+	}
+	now, _, err := a.current(ctx)
+	if err != nil {
+		if credibleSetup(err) {
+			return nil // start says what is missing
+		}
+		return err
+	}
+	c := now.Counts
+	if c.Proven+c.Refuted+c.Stale == 0 {
+		return nil
+	}
+	st.Measured, st.Counts, st.Gaps = true, c, len(now.Gaps)
+	if len(now.Gaps) > 0 {
+		st.Worst = &now.Gaps[0]
+	}
+	st.Next.Why = "nothing was started in this checkout yet"
+	st.Borrowed, err = a.checkoutOf(ctx, led, from)
+	return err
+}
+
+// checkoutOf says where a tree was measured.
+func (a *App) checkoutOf(ctx context.Context, led *ledger.Ledger, tree evidence.Tree) (string, error) {
+	entries, err := led.Entries(ctx, 1, 0, ledger.KindSnapshot)
+	if err != nil {
+		return "", err
+	}
+	for i := len(entries) - 1; i >= 0; i-- {
+		var s ledger.Snapshot
+		if err := json.Unmarshal(entries[i].Body, &s); err != nil {
+			return "", fmt.Errorf("ledger entry %d: %w", entries[i].Seq, err)
+		}
+		if s.Tree != tree {
+			continue
+		}
+		if saved, _, err := a.latest(ctx, s.Repo); err != nil || saved != nil {
+			return orText(subjectDir(saved), "another checkout"), err
+		}
+	}
+	return "another checkout", nil
+}
+
+func subjectDir(saved *savedStart) string {
+	if saved == nil {
+		return ""
+	}
+	return saved.Subject.Dir
 }

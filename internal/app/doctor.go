@@ -32,6 +32,9 @@ type DoctorOptions struct {
 // The error is unmeasured when a check failed.
 func (a *App) Doctor(ctx context.Context, o DoctorOptions) (*view.Doctor, error) {
 	d := &view.Doctor{Checks: []view.Check{}}
+	if !o.Proof || a.configErr != nil {
+		a.doctorConfig(d)
+	}
 	if o.Proof {
 		if err := a.doctorProof(ctx, d); err != nil {
 			return nil, err
@@ -70,6 +73,17 @@ func check(d *view.Doctor, name string, err error, ok string) {
 		if len(e.Hints) > 0 {
 			c.Fix = e.Hints[0]
 		}
+	}
+	d.Checks = append(d.Checks, c)
+}
+
+// doctorConfig says what is wrong with the configuration, and where.
+func (a *App) doctorConfig(d *view.Doctor) {
+	c := view.Check{Name: "configuration", State: view.CheckOK, Detail: a.ConfigFiles()}
+	if a.configErr != nil {
+		e := fault.From(a.configErr)
+		c.State, c.Fix = view.CheckFail, "proveto config check"
+		c.Detail = strings.Join(append([]string{firstLine(e.Error())}, e.Hints...), "; ")
 	}
 	d.Checks = append(d.Checks, c)
 }
@@ -141,7 +155,7 @@ func (a *App) doctorSample(ctx context.Context, d *view.Doctor) {
 			return err
 		}
 		s := a.Settings
-		s.State, s.Dir, s.DatabaseURL, s.ConfigFile = filepath.Join(dir, "state"), src, "", ""
+		s.State, s.Dir, s.DatabaseURL, s.ConfigFile, s.AnyConfig = filepath.Join(dir, "state"), src, "", "", false
 		// The settings of the user's projects say nothing about this one.
 		s.Getenv = func(k string) string {
 			if k == "PROVETO_CACHE" || k == "XDG_CACHE_HOME" {

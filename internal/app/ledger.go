@@ -44,17 +44,28 @@ func (a *App) LedgerLog(ctx context.Context, o LogOptions) (*view.Log, error) {
 		from = o.From
 	}
 	out := &view.Log{Total: h.Seq, Entries: []view.LogEntry{}}
-	// A page at a time from the end, so that a long ledger costs no more.
-	for to := from; to >= 1 && len(out.Entries) < max(1, o.Limit); to -= logPage {
+	limit := max(1, o.Limit)
+	// A page at a time from the end, so that a long ledger costs no more; one entry
+	// beyond the limit says that the list goes on.
+	for to := from; to >= 1 && len(out.Entries) <= limit; to -= logPage {
 		entries, err := led.Entries(ctx, max(1, to-logPage+1), to, ledger.Kind(o.Kind))
 		if err != nil {
 			return nil, err
 		}
-		for i := len(entries) - 1; i >= 0 && len(out.Entries) < max(1, o.Limit); i-- {
+		for i := len(entries) - 1; i >= 0 && len(out.Entries) <= limit; i-- {
 			out.Entries = append(out.Entries, logEntry(entries[i]))
 		}
 	}
-	return out, nil
+	if len(out.Entries) > limit {
+		out.Next = out.Entries[limit].Seq
+		out.Entries = out.Entries[:limit]
+		more := fmt.Sprintf("proveto ledger log --from %d", out.Next)
+		if o.Kind != "" {
+			more += " --kind " + o.Kind
+		}
+		a.warn("cut", fmt.Sprintf("%s shown; %s goes on from there", plural(limit, "entry"), more))
+	}
+	return out, a.newer(ctx, led, out.Entries)
 }
 
 // LedgerHead is the head with the key that its checkpoint is signed with.
@@ -75,6 +86,9 @@ var logKinds = []string{
 	string(ledger.KindGenesis), string(ledger.KindSnapshot), string(ledger.KindRun), string(ledger.KindCertificate), string(ledger.KindMeasurement),
 	string(ledger.KindWaiver), string(ledger.KindStart), string(ledger.KindRefusal), string(kindRerun),
 }
+
+// LogKinds lists the kinds of entries that can be asked for.
+func LogKinds() []string { return slices.Clone(logKinds) }
 
 // logPage is how many entries are read at once.
 const logPage = 500

@@ -51,7 +51,7 @@ func (inv *invocation) report(ctx context.Context, v *view.Start) error {
 	if len(kinds) == 0 {
 		kinds = inv.app.Config.Reports.Formats
 	}
-	dir := orText(inv.o.ReportDir, inv.app.reportDir(inv.repo.Root, inv.repo.ID))
+	dir := orText(inv.o.ReportDir, inv.app.reportDir(inv.repo.Root, inv.repo.ID, v.Narrow))
 	meta, err := inv.app.meta(ctx, inv.subject)
 	if err != nil {
 		return err
@@ -153,7 +153,8 @@ func (a *App) Report(ctx context.Context, o ReportOptions) (*view.Reports, view.
 	if err != nil {
 		return nil, meta.Subject, err
 	}
-	dir := orText(o.Dir, a.reportDir(a.repoOf(ctx)))
+	root, id := a.repoOf(ctx)
+	dir := orText(o.Dir, a.reportDir(root, id, v.Narrow))
 	as, err := writeReports(*v, meta, o.Kinds, dir)
 	if err != nil {
 		return nil, meta.Subject, err
@@ -187,18 +188,23 @@ func (a *App) repoOf(ctx context.Context) (root, id string) {
 	return repo.Root, repo.ID
 }
 
-// reportDir is where reports go when no flag says it.
-func (a *App) reportDir(root, id string) string {
-	switch dir := a.Config.Reports.Dir; {
+// reportDir is where reports go when no flag says it. Those of a narrow run have
+// a directory of their own, so that they replace no report about everything.
+func (a *App) reportDir(root, id string, narrow bool) string {
+	dir := a.Config.Reports.Dir
+	switch {
 	case dir == "":
-		return filepath.Join(a.Paths.State, "reports", id)
-	case filepath.IsAbs(dir):
-		return dir
-	default:
-		return filepath.Join(root, filepath.FromSlash(dir))
+		dir = filepath.Join(a.Paths.State, "reports", id)
+	case !filepath.IsAbs(dir):
+		dir = filepath.Join(root, filepath.FromSlash(dir))
 	}
+	if narrow {
+		dir = filepath.Join(dir, "narrow")
+	}
+	return dir
 }
 
+// lastResult is the last result about everything; without one, the last.
 func (a *App) lastResult(ctx context.Context) (*view.Start, render.Meta, error) {
 	snaps, err := a.Snapshots(ctx)
 	if err != nil {
@@ -208,7 +214,10 @@ func (a *App) lastResult(ctx context.Context) (*view.Start, render.Meta, error) 
 	if err != nil {
 		return nil, render.Meta{}, err
 	}
-	saved, _, err := a.latest(ctx, repo.ID)
+	saved, _, err := a.lastFull(ctx, repo.ID)
+	if err == nil && saved == nil {
+		saved, _, err = a.latest(ctx, repo.ID)
+	}
 	if err != nil {
 		return nil, render.Meta{}, err
 	}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/proveto/proveto/internal/lang"
 	"github.com/proveto/proveto/internal/snapshot"
@@ -29,16 +31,50 @@ func (inv *invocation) findScope(ctx context.Context, snaps *snapshot.Store) (st
 		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, inv.baseTree, inv.snap.Tree); err != nil {
 			return "", err
 		}
-		return "changed since " + inv.o.Base, nil
+		return inv.named("changed since " + inv.o.Base), nil
 	case inv.snap.Dirty && inv.snap.Commit != "":
 		inv.baseTree = inv.snap.Base
 		var err error
 		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, inv.baseTree, inv.snap.Tree); err != nil {
 			return "", err
 		}
+	}
+	switch {
+	case inv.o.ChangedOnly:
+		return inv.named("uncommitted changes and what they made stale"), nil
+	case inv.narrow():
+		return inv.named(""), nil
+	case inv.changed != nil:
 		return "uncommitted changes first", nil
 	}
 	return "everything", nil
+}
+
+// narrow tells whether less than everything was asked for.
+func (inv *invocation) narrow() bool {
+	return inv.o.ChangedOnly || len(inv.o.Only) > 0 || inv.filtered()
+}
+
+// named adds what was named by hand to a scope.
+func (inv *invocation) named(scope string) string {
+	parts := []string{}
+	if scope != "" {
+		parts = append(parts, scope)
+	}
+	for _, by := range []struct {
+		format string
+		names  []string
+	}{{"only %s", inv.o.Only}, {"only mutants %s", inv.o.Mutants}} {
+		if n := by.names; len(n) > 3 {
+			parts = append(parts, fmt.Sprintf(by.format+" and %d more", strings.Join(n[:3], ", "), len(n)-3))
+		} else if len(n) > 0 {
+			parts = append(parts, fmt.Sprintf(by.format, strings.Join(n, ", ")))
+		}
+	}
+	if inv.o.Test != "" {
+		parts = append(parts, "only with "+inv.o.Test)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // mergeBase is the newest commit that the snapshot and --base share: what the

@@ -425,6 +425,7 @@ func (inv *invocation) view() *view.Start {
 		Scope: inv.scope, SwitchedOff: inv.switchedOff(), Excluded: inv.excluded, Symbols: []view.Symbol{}, Certificates: []view.Certificate{},
 		Suite: inv.suiteView(), FirstProofMS: inv.firstProof.Milliseconds(),
 	}
+	v.Narrow = inv.narrow()
 	v.Isolation, v.Network = string(inv.isolation.Level), string(inv.isolation.Network)
 	for _, p := range inv.projects {
 		if !slices.Contains(v.Toolchains, p.today.Scan.Toolchain) {
@@ -499,22 +500,27 @@ func (inv *invocation) judge(v *view.Start) error {
 			}
 		}
 	}
-	return nothingMeasured(v)
+	left := v.Unmeasured
+	if v.Narrow {
+		left = unmeasured(inv.gated(v))
+	}
+	return nothingMeasured(v, left)
 }
 
-// nothingMeasured says why, when no behaviour could be measured at all.
-func nothingMeasured(v *view.Start) error {
+// nothingMeasured says why, when no behaviour could be measured at all; left is
+// what was asked for and not measured.
+func nothingMeasured(v *view.Start, left []view.Unmeasured) error {
 	c := v.Counts
 	if len(v.SwitchedOff) > 0 || c.Proven+c.Refuted > 0 || v.Attempted > 0 {
 		return nil
 	}
-	if c.Total > 0 && len(v.Unmeasured) == 0 {
+	if c.Total > 0 && len(left) == 0 {
 		return nil // what is stale needs no attempt: its tests are gone, say
 	}
 	if c.Total == 0 {
 		return fault.New(fault.Unmeasured, "no_project", "there is no function with a body outside tests, generated code and what proveto.yaml leaves out").Hint("proveto config show")
 	}
-	top := v.Unmeasured[0]
+	top := left[0]
 	switch top.Reason {
 	case "no_tests", "no_coverage":
 		return fault.New(fault.Unmeasured, "no_tests", "no test was found that reaches any of the %d behaviours: looked for Test, Example and Fuzz functions in *_test.go", c.Total).Hint("proveto gaps")
@@ -559,8 +565,14 @@ func (inv *invocation) save(ctx context.Context, v *view.Start) error {
 	if err != nil {
 		return err
 	}
+	var full evidence.Digest
+	if v.Narrow {
+		if _, full, err = inv.app.lastFull(ctx, inv.repo.ID); err != nil {
+			return err
+		}
+	}
 	body, err := json.Marshal(savedStart{
-		Start: v, Sources: v.Sources, Subject: inv.subject, Complete: inv.complete(v), Around: inv.surroundings(), Outside: inv.outside(), Head: &view.Head{Seq: h.Seq, Root: string(h.Root)},
+		Full: full, Start: v, Sources: v.Sources, Subject: inv.subject, Complete: inv.complete(v), Around: inv.surroundings(), Outside: inv.outside(), Head: &view.Head{Seq: h.Seq, Root: string(h.Root)},
 	})
 	if err != nil {
 		return fmt.Errorf("encode result: %w", err)
@@ -584,6 +596,8 @@ type savedStart struct {
 	Subject  view.Subject        `json:"saved_subject"`
 	Head     *view.Head          `json:"saved_head"`
 	Complete bool                `json:"complete"` // nothing was left to try
+	// Full is the last result before a narrow one that was about everything.
+	Full evidence.Digest `json:"full,omitempty"`
 	// Around is the digest of what was around the tree: see [invocation.surroundings].
 	Around evidence.Digest `json:"around"`
 	// Outside says that a test reads a file that leads out of the tree.

@@ -54,6 +54,8 @@ type work struct {
 	deadline   time.Time // zero: no budget
 	left       int       // attempts still allowed; negative: any number
 	open       int       // jobs enqueued and not ended
+	suites     int       // units to prepare
+	building   int       // units whose build has begun
 	preparing  int       // units whose prepare job has not ended
 	waiting    []*unit   // units whose prepare job is not enqueued yet
 	crossed    bool      // targets that their own unit does not reach were given out
@@ -104,7 +106,7 @@ func (inv *invocation) prove(ctx context.Context) error {
 	if inv.o.Budget > 0 {
 		inv.deadline = inv.began.Add(inv.o.Budget)
 	}
-	inv.p.Phase("prove", fmt.Sprintf("%d suites", len(units)))
+	inv.p.Phase("prove", plural(len(units), "suite"))
 	// Enqueued first: a lane looks at once when it starts.
 	if err := inv.enqueueAll(ctx, units); err != nil {
 		inv.everyOpen("interrupted", "")
@@ -139,12 +141,13 @@ func (inv *invocation) prove(ctx context.Context) error {
 // plan chooses the targets: in scope, without live evidence, and not refuted by
 // the same inputs before.
 func (inv *invocation) plan() {
+	defer inv.carryReasons(func(k *known) bool { return !inv.selected(k) })
 	for _, p := range inv.projects {
 		renew := map[string]bool{}
 		for _, r := range p.order {
 			k := p.known[r.ID]
 			if !inv.selected(k) {
-				if k.live == nil && k.stale == nil && k.measurement == nil {
+				if k.bare() {
 					k.reason, k.detail = "pending", "outside what was asked for"
 				}
 				continue
@@ -250,7 +253,8 @@ func (inv *invocation) waiversDiffer(m *evidence.MeasurementRecord) bool {
 }
 
 func (inv *invocation) selected(k *known) bool {
-	if inv.o.ChangedOnly && !k.ranked.Changed {
+	// An uncommitted change touches also what lost its certificate by it.
+	if inv.o.ChangedOnly && !k.ranked.Changed && (inv.o.Base != "" || k.stale == nil || k.live != nil) {
 		return false
 	}
 	if len(inv.o.Only) == 0 {
@@ -281,7 +285,7 @@ func (u *unit) changed() bool {
 func (inv *invocation) enqueueAll(ctx context.Context, units []*unit) error {
 	now := units[:min(len(units), inv.app.slots())]
 	inv.work.mu.Lock()
-	inv.open, inv.preparing, inv.waiting = len(now), len(units), units[len(now):]
+	inv.open, inv.suites, inv.preparing, inv.waiting = len(now), len(units), len(units), units[len(now):]
 	for _, u := range units {
 		inv.total += len(u.targets)
 	}
@@ -374,7 +378,6 @@ func (inv *invocation) prepare(ctx context.Context, j queue.Job, u *unit) error 
 	var ready *prove.Unit
 	err := inv.inTime()
 	if err == nil {
-		inv.p.Phase("baseline", u.id)
 		ready, err = inv.makeReady(ctx, u)
 	}
 	if err != nil && (ctx.Err() != nil || !credibleSetup(err)) {
@@ -417,10 +420,16 @@ func (inv *invocation) inTime() error {
 func (inv *invocation) proofOn() bool { return !inv.o.NoProof && inv.o.Limit != 0 }
 
 func (inv *invocation) makeReady(ctx context.Context, u *unit) (*prove.Unit, error) {
+	inv.work.mu.Lock()
+	inv.building++
+	n, of := inv.building, inv.suites
+	inv.work.mu.Unlock()
+	inv.p.Count("build", n, of, u.id)
 	s, err := u.project.driver.Build(ctx, inv.workspace(), u.project.today.Scan, u.id)
 	if err != nil {
 		return nil, err
 	}
+	inv.p.Phase("baseline", u.id)
 	ready, err := prove.Prepare(ctx, s, u.project.today, inv.snap.Tree)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

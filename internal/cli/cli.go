@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/proveto/proveto/internal/app"
 	"github.com/proveto/proveto/internal/fault"
@@ -50,24 +49,15 @@ type common struct {
 	timeout                                                               time.Duration
 }
 
-// check refuses words that a common flag does not have.
-func (f *common) check() error {
-	for _, w := range []struct{ flag, value, words string }{
-		{"color", f.color, "auto always never"}, {"progress", f.progress, "auto plain json none"},
-	} {
-		if words := strings.Fields(w.words); !slices.Contains(words, w.value) {
-			return fault.New(fault.Usage, "usage", "--%s=%s: want %s", w.flag, w.value, strings.Join(words, ", ")).Hint("proveto help flags")
-		}
-	}
-	return nil
-}
-
 // command is one invocation: its world, its flags and its answer.
 type command struct {
 	env    Env
 	flags  common
 	app    *app.App
 	answer *answer
+	begun  bool // the command line was understood
+
+	anyConfig bool // the command goes on without what is wrong with the configuration
 }
 
 // answer is what a command shows: one view as data, and how it reads as text.
@@ -90,6 +80,9 @@ func Run(ctx context.Context, env Env, args []string) int {
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
+	if completing(args) {
+		root.SetErr(io.Discard)
+	}
 	wantJSON := slices.ContainsFunc(args, func(a string) bool { return a == "--json" || strings.HasPrefix(a, "--json=") })
 	if wantJSON && c.flags.json == "" {
 		c.flags.json = "*" // a refusal of the flags themselves is a document too
@@ -98,11 +91,15 @@ func Run(ctx context.Context, env Env, args []string) int {
 	if c.app != nil {
 		err = errors.Join(err, c.app.Close())
 	}
-	return c.finish(cmd, usage(cmd, err))
+	if completing(args) {
+		return exit(fault.From(c.usage(cmd, err)))
+	}
+	return c.finish(cmd, c.usage(cmd, err))
 }
 
 // newRoot builds the tree. Every command file adds one line here.
 func newRoot(c *command) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "proveto",
 		Short: "Prove which behaviours your tests really guard",
@@ -113,8 +110,14 @@ func newRoot(c *command) *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		RunE:              func(cmd *cobra.Command, _ []string) error { return c.runStatus(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return c.runVersion()
+			}
+			return c.runStatus(cmd.Context())
+		},
 	}
+	root.Flags().BoolVar(&version, "version", false, "show the version, as proveto version does")
 	root.AddGroup(
 		&cobra.Group{ID: "prove", Title: "Prove:"},
 		&cobra.Group{ID: "evidence", Title: "Evidence:"},
@@ -142,10 +145,15 @@ func newRoot(c *command) *cobra.Command {
 		newVerify(c), newLedger(c), newRebuild(c),
 		newDoctor(c), newGC(c), newConfig(c), newVersion(c), newCompletion(c),
 	)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagFault(cmd, err) })
+	words(root, f, "color", "auto", "always", "never")
+	words(root, f, "progress", "auto", "plain", "json", "none")
+	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelp())
 	root.SetUsageTemplate(usageTemplate)
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return c.flags.check() }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		c.begun = true
+		return checkWords(cmd)
+	}
 	addHelpTopics(root)
 	root.InitDefaultHelpCmd()
 	return root
@@ -158,7 +166,7 @@ func (c *command) open() (*app.App, error) {
 		log = slog.New(slog.NewTextHandler(c.env.Stderr, nil))
 	}
 	a, err := c.env.New(app.Settings{
-		Log: log,
+		Log: log, AnyConfig: c.anyConfig,
 		Dir: c.flags.dir, ConfigFile: c.flags.config, State: c.flags.state, DatabaseURL: c.flags.database,
 		Principal: c.flags.as, ExpectHead: c.flags.expectHead, Getenv: c.env.Getenv, Environ: c.env.Environ,
 		Version: c.env.Version, Interactive: c.env.StderrTerminal && c.env.Getenv("CI") == "",
@@ -287,42 +295,4 @@ func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
 		}
 	}
 	return out
-}
-
-// usage makes usage faults of what cobra refuses.
-func usage(cmd *cobra.Command, err error) error {
-	if err == nil {
-		return nil
-	}
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return err
-	}
-	var notExist *pflag.NotExistError
-	msg := err.Error()
-	switch {
-	case errors.As(err, &notExist), strings.HasPrefix(msg, "unknown command"), strings.HasPrefix(msg, "accepts "), strings.HasPrefix(msg, "requires "),
-		strings.HasPrefix(msg, "invalid argument"), strings.HasPrefix(msg, "required flag"):
-		return fault.New(fault.Usage, "usage", "%s", firstLine(msg)).Hint("%s --help", cmd.CommandPath())
-	}
-	return err
-}
-
-func firstLine(s string) string { first, _, _ := strings.Cut(s, "\n"); return first }
-
-// flagFault names the nearest flag that exists.
-func flagFault(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
-		return fault.New(fault.Usage, "usage", "%s: %s", cmd.CommandPath(), err).Hint("%s --help", cmd.CommandPath())
-	}
-	e := fault.New(fault.Usage, "usage", "%s has no flag --%s", cmd.CommandPath(), unknown.GetSpecifiedName())
-	var names []string
-	add := func(f *pflag.Flag) { names = append(names, f.Name) }
-	cmd.Flags().VisitAll(add)
-	cmd.InheritedFlags().VisitAll(add)
-	if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
-		return e.Hint("did you mean --%s?", near).Hint("%s --help", cmd.CommandPath())
-	}
-	return e.Hint("%s --help", cmd.CommandPath())
 }

@@ -23,6 +23,8 @@ func newWhy(c *command) *cobra.Command {
 			"with the values that the tests saw, or the measurement that is missing.",
 		Example: "  proveto why uuid.UUID.String\n  proveto why uuid.go:187\n  proveto why 5f1c0a",
 		Args:    exactly(1, "why needs a symbol, a file:line or an id"),
+
+		ValidArgsFunction: once(c.offer(symbols, cobra.ShellCompDirectiveNoFileComp)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -48,7 +50,7 @@ func newGaps(c *command) *cobra.Command {
 		Short:   "List what a bug could break unseen, worst first",
 		Long:    "List the behaviours that no live certificate covers: refuted, stale, not measured; by risk, with the reason and the command.",
 		Example: "  proveto gaps\n  proveto gaps --min-risk 0.5\n  proveto gaps --all --json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -59,7 +61,7 @@ func newGaps(c *command) *cobra.Command {
 				return err
 			}
 			return c.show(cmd.Context(), &answer{
-				schema: "proveto/prove.gaps/v1", subject: &subject, data: g,
+				schema: "proveto/prove.gaps/v1", subject: &subject, data: g, warnings: a.Warnings(),
 				text: func(out io.Writer, s render.Style) error { return render.Gaps(out, *g, s) },
 			})
 		},
@@ -69,6 +71,7 @@ func newGaps(c *command) *cobra.Command {
 	f.IntVarP(&o.Limit, "limit", "n", 50, "show at most `N`")
 	f.BoolVar(&o.All, "all", false, "show all of them")
 	f.StringVar(&o.By, "by", "", "group by `KEY`: file")
+	words(cmd, f, "by", "file")
 	return cmd
 }
 
@@ -79,7 +82,7 @@ func newStatus(c *command) *cobra.Command {
 		Short:   "Show the evidence of this repository at a glance",
 		Long:    "Show the four counts, what changed since the last start, the worst gap, the head of the ledger and the one next command.",
 		Example: "  proveto status\n  proveto status --json=counts",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.runStatus(cmd.Context()) },
 	}
 }
@@ -109,7 +112,7 @@ func newReport(c *command) *cobra.Command {
 		Long:      "Write the reports of the last start of this repository again: html, md, json, mutation. With one kind and -o, that file is written.",
 		Example:   "  proveto report\n  proveto report md -o -\n  proveto report html mutation --report-dir build",
 		ValidArgs: app.ReportKinds(),
-		Args:      cobra.OnlyValidArgs,
+		Args:      someOf("no report of kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -168,6 +171,8 @@ func newWaive(c *command) *cobra.Command {
 			"stays visible in every report, never becomes credit, and ends on its date.",
 		Example: "  proveto waive 5f1c0a9e --reason 'both branches give the same value' --until 2030-01-31",
 		Args:    exactly(1, "waive needs a mutant"),
+
+		ValidArgsFunction: once(c.offer(survivors, cobra.ShellCompDirectiveNoFileComp)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			day, err := time.Parse(time.DateOnly, until)
 			if err != nil {
@@ -238,7 +243,7 @@ func newRebuild(c *command) *cobra.Command {
 		Short:   "Rebuild everything that follows from the ledger",
 		Long:    "Fold the entries of the ledger into the tables that answers are read from. The ledger itself is not changed.",
 		Example: "  proveto rebuild",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -265,14 +270,4 @@ func (c *command) show(ctx context.Context, a *answer) error {
 	}
 	c.answer = a
 	return nil
-}
-
-// exactly is cobra.ExactArgs with a sentence that says what is missing.
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
-			return nil
-		}
-		return fault.New(fault.Usage, "usage", "%s", what).Hint("%s --help", cmd.CommandPath())
-	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,7 @@ func newLedgerLog(c *command) *cobra.Command {
 		Short:   "List entries, newest first",
 		Long:    "List the entries of the ledger, newest first.",
 		Example: "  proveto ledger log\n  proveto ledger log --kind certificate --limit 5",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -41,13 +42,14 @@ func newLedgerLog(c *command) *cobra.Command {
 				return err
 			}
 			return c.show(cmd.Context(), &answer{
-				schema: "proveto/ledger.log/v1", data: l,
+				schema: "proveto/ledger.log/v1", data: l, warnings: a.Warnings(),
 				text: func(out io.Writer, s render.Style) error { return render.Log(out, *l, s) },
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Kind, "kind", "", "only entries of this `KIND`: snapshot, run, certificate, measurement, waiver, start, rerun")
+	f.StringVar(&o.Kind, "kind", "", "only entries of this `KIND`: "+strings.Join(app.LogKinds(), ", "))
+	words(cmd, f, "kind", app.LogKinds()...)
 	f.IntVarP(&o.Limit, "limit", "n", 50, "show at most `N`")
 	f.Int64Var(&o.From, "from", 0, "show entries from `SEQ` downwards")
 	return cmd
@@ -83,7 +85,7 @@ func newLedgerHead(c *command) *cobra.Command {
 		Short:   "Show the head, as SEQ:ROOT",
 		Long:    "Show the number of the last entry and the root of the Merkle tree, as --expect-head takes it.",
 		Example: "  proveto ledger head",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -109,7 +111,7 @@ func newLedgerVerify(c *command) *cobra.Command {
 		Long: "Derive every leaf, every checkpoint, every certificate and every measurement again, and hash\n" +
 			"every blob that a run cites. Works offline.\n\nExit codes: 0 sound · 5 it does not verify",
 		Example: "  proveto ledger verify",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.open()
 			if err != nil {
@@ -161,7 +163,7 @@ func newLedgerAnchor(c *command) *cobra.Command {
 		Long: "Write the signed checkpoint to refs/proveto/anchor/<ledger id> of this repository. Pushed elsewhere,\n" +
 			"it shows a later rewrite of the ledger: ledger verify compares with it.",
 		Example: "  proveto ledger anchor --dry-run\n  proveto ledger anchor",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.open()
 			if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"sync"
 	"time"
 
 	"github.com/proveto/proveto/internal/render"
@@ -13,12 +14,37 @@ type progress struct {
 	style  render.Style
 	budget time.Duration
 	began  time.Time
+	stop   func()
 }
 
 func (c *command) newProgress(budget time.Duration) *progress {
 	style := c.stderrStyle()
 	mode := render.DetectProgress(c.env.Getenv, c.env.StderrTerminal, c.flags.progress, c.flags.quiet)
-	return &progress{lines: render.NewProgress(c.env.Stderr, mode, style, time.Now), style: style, budget: budget, began: time.Now()}
+	lines := render.NewProgress(c.env.Stderr, mode, style, time.Now)
+	return &progress{lines: lines, style: style, budget: budget, began: time.Now(), stop: ticking(render.TickInterval, lines.Tick)}
+}
+
+// ticking calls fn at an interval until stop was called, which waits for the last
+// call.
+func ticking(interval time.Duration, fn func()) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		t := time.NewTicker(interval)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				fn()
+			case <-done:
+				return
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(done)
+		wg.Wait()
+	})
 }
 
 func (p *progress) left() time.Duration {
@@ -47,4 +73,7 @@ func (p *progress) Proven(c view.Certificate, after time.Duration) {
 func (p *progress) Note(text string) { p.lines.Print(render.Line(text)) }
 
 // close removes the live line. A stderr that nobody reads is no reason to fail.
-func (p *progress) close() { _ = p.lines.Close() }
+func (p *progress) close() {
+	p.stop()
+	_ = p.lines.Close()
+}

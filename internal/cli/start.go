@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +30,7 @@ func newStart(c *command) *cobra.Command {
 		Short:   "Show which behaviours of this checkout are guarded by a test",
 		Long:    startLong,
 		Example: "  proveto start\n  proveto start --budget 5m\n  proveto start --only semver.Version\n  proveto start --base main --gate",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 { // as with -C: the configuration is that of PATH, too
 				path := args[0]
@@ -54,6 +52,7 @@ func newStart(c *command) *cobra.Command {
 	f.StringVar(&budget, "budget", "", "stop proving after `D`; 0 is no limit (default 60s on a terminal, else none)")
 	f.IntVarP(&o.Limit, "limit", "n", -1, "attempt at most `N` behaviours; 0 makes no attempt")
 	f.StringSliceVar(&o.Only, "only", nil, "only this `SYMBOL`, file or package; may be repeated")
+	offers(cmd, "only", c.offer(symbols, cobra.ShellCompDirectiveDefault))
 	f.StringVar(&o.Rev, "rev", "", "measure commit `REV` instead of the working copy")
 	f.BoolVar(&o.NoProof, "no-proof", false, "run the tests on the original, and no probe")
 	f.BoolVar(&o.StaticOnly, "static-only", false, "run no code of the project")
@@ -66,6 +65,7 @@ func newStart(c *command) *cobra.Command {
 
 func addReportFlags(cmd *cobra.Command, o *app.StartOptions) {
 	cmd.Flags().StringSliceVar(&o.Formats, "format", nil, "reports to write: html, md, json, mutation (default all)")
+	words(cmd, cmd.Flags(), "format", app.ReportKinds()...)
 	cmd.Flags().StringVar(&o.ReportDir, "report-dir", "", "write the reports to `DIR` (default below the state directory)")
 }
 
@@ -85,16 +85,11 @@ func (c *command) runStart(ctx context.Context, o app.StartOptions, schema strin
 	if o.Strength < 0 || o.Strength > 1 {
 		return fault.New(fault.Usage, "usage", "--require-strength %g is no share: want 0 to 1", o.Strength).Hint("proveto start --require-strength 0.8")
 	}
-	for _, f := range o.Formats {
-		if !slices.Contains(app.ReportKinds(), f) {
-			return fault.New(fault.Usage, "usage", "--format %q is none of %s", f, strings.Join(app.ReportKinds(), ", ")).Hint("proveto start --format html,json")
-		}
-	}
 	a, err := c.open()
 	if err != nil {
 		return err
 	}
-	o.ChangedOnly = o.Base != ""
+	o.ChangedOnly = o.ChangedOnly || o.Base != ""
 	ctx, stop := c.bounded(ctx)
 	defer stop()
 	p := c.newProgress(o.Budget)
@@ -123,6 +118,9 @@ func newProve(c *command) *cobra.Command {
 			"With --diff measure what the working copy, or the change since a base, touches.\n\n" +
 			"Exit codes: 0 done · 3 the gate says no · 4 nothing could be measured",
 		Example: "  proveto prove uuid.UUID.String\n  proveto prove --score uuid.Parse\n  proveto prove --diff\n  proveto prove --diff=main",
+		Args:    cobra.ArbitraryArgs,
+
+		ValidArgsFunction: c.offer(symbols, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			isDiff := cmd.Flags().Changed("diff")
 			switch {
@@ -144,6 +142,8 @@ func newProve(c *command) *cobra.Command {
 	f.BoolVar(&o.Score, "score", false, "try every probe of every kind")
 	f.StringVar(&o.Test, "test", "", "only this `TEST` may vouch")
 	f.StringSliceVar(&o.Mutants, "mutant", nil, "only probes of this `OPERATOR` or kind, or the one with this digest; may be repeated")
+	offers(cmd, "test", c.offer(tests, cobra.ShellCompDirectiveNoFileComp))
+	offers(cmd, "mutant", cobra.FixedCompletions(app.ProbeKinds(), cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without a change, all that was asked for")
 	addReportFlags(cmd, &o)
 	return cmd

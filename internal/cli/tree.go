@@ -16,11 +16,11 @@ func parses(args []string) error {
 	if err != nil {
 		return err
 	}
-	if cmd.Name() == "help" {
-		return helpTopic(root, rest)
-	}
 	if slices.ContainsFunc(rest, func(a string) bool { return a == "-h" || a == "--help" }) {
 		return nil
+	}
+	if cmd.Name() == "help" {
+		return helpTopic(root, rest)
 	}
 	if err := cmd.ParseFlags(rest); err != nil {
 		return err

@@ -71,6 +71,9 @@ const (
 
 var probeOrder = []ProbeKind{ProbeResult, ProbeCondition, ProbeBoundary, ProbeArithmetic, ProbeStatement, ProbeConstant}
 
+// ProbeKinds lists the kinds in the order in which they are tried.
+func ProbeKinds() []ProbeKind { return slices.Clone(probeOrder) }
+
 // Order ranks probe kinds: lower is tried first.
 func (k ProbeKind) Order() int {
 	if i := slices.Index(probeOrder, k); i >= 0 {

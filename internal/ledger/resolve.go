@@ -81,7 +81,7 @@ func (l *Ledger) Resolve(ctx context.Context, id string) (Ref, error) {
 	}
 	switch len(refs) {
 	case 0:
-		return Ref{}, fault.New(fault.NotFound, CodeNotFound, "nothing in the ledger has the id %s", id)
+		return Ref{}, fault.New(fault.NotFound, CodeNotFound, "nothing in the ledger has the id %s", id).Hint("proveto ledger log")
 	case 1:
 		return refs[0], nil
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -63,6 +64,21 @@ func changed(lines []diffLine) []diffLine {
 		if l.Op == '+' || l.Op == '-' {
 			out = append(out, l)
 		}
+	}
+	return out
+}
+
+// without are the lines that the other diff of the same place does not have; all
+// of them when that leaves none.
+func without(lines, other []diffLine) []diffLine {
+	var out []diffLine
+	for _, l := range lines {
+		if !slices.Contains(other, l) {
+			out = append(out, l)
+		}
+	}
+	if len(out) == 0 {
+		return lines
 	}
 	return out
 }

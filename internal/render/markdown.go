@@ -30,6 +30,9 @@ func Markdown(w io.Writer, s view.Start, m Meta) error {
 		counts = append(counts, fmt.Sprintf("%s **%s** %s", mk.Shape, thousands(s.Counts.Of(string(word))), mk.Label))
 	}
 	fmt.Fprintf(head, "%s, of %s (%s)\n\n", strings.Join(counts, " · "), thousands(s.Counts.Total), mdText(s.Scope))
+	if s.Narrow {
+		head.WriteString("Only what is named in brackets was measured; everything else is shown as it was known before.\n\n")
+	}
 	if s.Before != nil {
 		if since := s.Counts.Since(*s.Before); len(since) > 0 {
 			fmt.Fprintf(head, "Against the result before: %s.\n\n", changes(since))

@@ -147,7 +147,7 @@ func foreignMutant(m view.Mutant, source []string) (mutationMutant, error) {
 		out.StatusReason = m.Message
 	}
 	if out.StatusReason == "" && m.Note != "" {
-		out.StatusReason = note(m.Note)
+		out.StatusReason = note(m.Note, m.Kind)
 	}
 	out.Location, out.Replacement = replaced(m, source)
 	return out, nil

@@ -16,9 +16,9 @@ type ProgressMode string
 
 // The modes of progress.
 const (
-	ProgressOff   ProgressMode = "off"
+	ProgressOff   ProgressMode = "none"
 	ProgressLive  ProgressMode = "live"  // one line that is rewritten
-	ProgressLines ProgressMode = "lines" // one line a phase, and one every 30 seconds
+	ProgressLines ProgressMode = "plain" // one line a phase, and one every 30 seconds
 	ProgressJSON  ProgressMode = "json"  // JSON Lines
 )
 
@@ -26,16 +26,18 @@ const (
 	// PlainInterval is the longest silence of plain progress within a phase.
 	PlainInterval = 30 * time.Second
 	liveInterval  = 100 * time.Millisecond
+	// TickInterval is how often [Progress.Tick] is to be called.
+	TickInterval = time.Second
 )
 
-// DetectProgress follows the conventions: flag is --progress (auto, live, lines,
-// json, off or empty), quiet is -q; a stream that is no terminal, a dumb one and
+// DetectProgress follows the conventions: flag is --progress (auto, plain,
+// json, none or empty), quiet is -q; a stream that is no terminal, a dumb one and
 // CI get plain lines.
 func DetectProgress(env func(string) string, isTerminal bool, flag string, quiet bool) ProgressMode {
 	switch {
 	case quiet:
 		return ProgressOff
-	case flag == string(ProgressLive), flag == string(ProgressLines), flag == string(ProgressJSON), flag == string(ProgressOff):
+	case flag == string(ProgressLines), flag == string(ProgressJSON), flag == string(ProgressOff):
 		return ProgressMode(flag)
 	case !isTerminal, env("CI") != "", env("TERM") == "dumb":
 		return ProgressLines
@@ -55,6 +57,7 @@ type Progress struct {
 
 	phase string
 	last  time.Time // of the last line written
+	since time.Time // of the last step
 	live  bool      // a live line stands at the cursor
 	shown view.Progress
 	err   error
@@ -92,7 +95,27 @@ func (p *Progress) Update(e view.Progress) {
 			p.live, p.last = true, now
 		}
 	}
-	p.phase, p.shown = e.Phase, e
+	p.phase, p.shown, p.since = e.Phase, e, now
+}
+
+// Tick shows the last step again, with how long it has lasted, when nothing new
+// came: a long build must not look like a standstill.
+func (p *Progress) Tick() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.nowFunc()
+	if p.phase == "" {
+		return
+	}
+	lasted := "  " + took(now.Sub(p.since).Truncate(time.Second))
+	switch idle := now.Sub(p.last); {
+	case p.mode == ProgressLive && idle >= TickInterval:
+		p.write("\r\x1b[K" + p.style.clip(p.text(p.shown)+lasted))
+		p.live, p.last = true, now
+	case p.mode == ProgressLines && idle >= PlainInterval:
+		p.write(p.text(p.shown) + lasted + "\n")
+		p.last = now
+	}
 }
 
 // Print writes a line that stays, such as a first result, above the live line.

@@ -68,7 +68,11 @@ func Start(w io.Writer, s view.Start, style Style) error {
 	t.gate(s.Gate)
 	for _, a := range s.Artifacts {
 		if a.Kind == "html" {
-			t.row("report", "%s", Line(a.Path))
+			covers := ""
+			if s.Narrow {
+				covers = t.paint(grey, "  measured: "+Line(s.Scope))
+			}
+			t.row("report", "%s%s", Line(a.Path), covers)
 		}
 	}
 	next := s.NextSteps()[0]
@@ -186,7 +190,7 @@ func Certificate(w io.Writer, c view.Certificate, style Style) error {
 func (t *text) certificate(c view.Certificate) {
 	t.row("behaviour", "%s", t.paint(bold, Line(c.SymbolName)))
 	t.row("test", "%s fails when: %s", Line(c.Test), Line(c.Summary))
-	t.diff(c.Diff)
+	t.diff(changed(parseDiff(c.Diff)))
 	for i, s := range c.Steps {
 		label := ""
 		if i == 0 {
@@ -218,8 +222,8 @@ func (t *text) certificate(c view.Certificate) {
 	t.row("check it", "%s", t.cmd("proveto verify "+short(c.ID)+" --rerun"))
 }
 
-func (t *text) diff(diff string) {
-	for _, l := range changed(parseDiff(diff)) {
+func (t *text) diff(lines []diffLine) {
+	for _, l := range lines {
 		tone := green
 		if l.Op == '-' {
 			tone = red
@@ -241,28 +245,61 @@ func Why(w io.Writer, y view.Why, style Style) error {
 		}
 		t.row("because", "%s", why)
 	}
-	if y.Certificate != nil {
-		t.certificate(*y.Certificate)
+	if c := y.Certificate; c != nil {
+		if c.Newer != "" {
+			state := "replaced"
+			if c.Live {
+				state = "still holds"
+			}
+			t.row("certificate", "%s  %s: the newer %s (ledger #%d) is shown for this behaviour", Line(short(c.ID)), state, Line(short(c.Newer)), c.NewerSeq)
+		}
+		t.certificate(*c)
 	}
 	if len(s.Tests) > 0 {
 		t.row("reached by", "%s", Line(some(s.Tests, 5)))
 	}
-	if s.Strength.Den > 0 {
+	if s.Scored() {
 		t.row("strength", "%d of %d mutants killed", s.Strength.Num, s.Strength.Den)
 	}
-	for _, m := range s.Mutants {
-		mk := lookup(statuses, m.Status)
-		by := ""
+	for _, group := range s.MutantGroups() {
+		t.mutants(group)
+	}
+	for i, n := range y.Next {
+		label := ""
+		if i == 0 {
+			label = "next"
+		}
+		t.row(label, "%s  %s", t.cmd(n.Run), t.paint(grey, Line(n.Why)))
+	}
+	return t.flush(w)
+}
+
+// mutants writes those that went unseen at one line: what they share is said
+// once, by the first.
+func (t *text) mutants(group []view.Mutant) {
+	first := changed(parseDiff(group[0].Diff))
+	for i, m := range group {
+		label, mk, by := "", lookup(statuses, m.Status), ""
+		if i == 0 {
+			label = "mutant"
+		}
 		if m.Test != "" {
 			by = "; noticed by " + Line(m.Test)
 		}
-		t.row("mutant", "%s %s  line %d, %s%s", t.shape(mk), t.paint(mk.tint, Line(mk.Label)), m.Line, Line(m.Summary), by)
+		t.row(label, "%s %s  line %d, %s%s", t.shape(mk), t.paint(mk.tint, Line(mk.Label)), m.Line, Line(m.Summary), by)
 		if m.Status == string(evidence.Killed) {
 			continue
 		}
-		t.diff(m.Diff)
-		if m.Note != "" {
-			t.row("", "%s", Line(note(m.Note)))
+		lines := changed(parseDiff(m.Diff))
+		if i > 0 {
+			lines = without(lines, first)
+		}
+		t.diff(lines)
+		if m.Note != "" && (i == 0 || m.Note != group[i-1].Note || m.Kind != group[i-1].Kind) {
+			t.row("", "%s", Line(note(m.Note, m.Kind)))
+		}
+		if m.Hint != "" {
+			t.row("", "hint: %s", Line(m.Hint))
 		}
 		if len(m.Values) == 2 {
 			t.row("", "original %s, changed %s", Line(m.Values[0]), Line(m.Values[1]))
@@ -276,14 +313,6 @@ func Why(w io.Writer, y view.Why, style Style) error {
 		}
 		t.row("", "%s", t.paint(grey, ids))
 	}
-	for i, n := range y.Next {
-		label := ""
-		if i == 0 {
-			label = "next"
-		}
-		t.row(label, "%s  %s", t.cmd(n.Run), t.paint(grey, Line(n.Why)))
-	}
-	return t.flush(w)
 }
 
 // changes lists what moved: +4 proven, -1 refuted.

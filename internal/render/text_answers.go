@@ -24,14 +24,7 @@ func Gaps(w io.Writer, g view.Gaps, style Style) error {
 		}
 		tab.Rows = append(tab.Rows, []string{x.Word, strconv.FormatFloat(x.Risk, 'f', 2, 64), x.Name, fmt.Sprintf("%s:%d", x.File, x.Line), x.Reason, cmd})
 	}
-	if err := tab.Write(w, style); err != nil {
-		return err
-	}
-	if style.Terminal && g.Total > len(g.Gaps) {
-		_, err := fmt.Fprintf(w, "%d of %d shown; --all lists every one\n", len(g.Gaps), g.Total)
-		return err
-	}
-	return nil
+	return tab.Write(w, style)
 }
 
 // Status writes a repository at a glance. Absent parts are left out.
@@ -46,6 +39,9 @@ func Status(w io.Writer, s view.Status, style Style) error {
 	}
 	if s.Measured {
 		t.counts(s.Counts)
+		if s.Borrowed != "" {
+			t.row("", "measured in another checkout: %s", Line(s.Borrowed))
+		}
 		if len(s.Since) > 0 {
 			t.row("", "since %s: %s", Line(s.Base), changes(s.Since))
 		}

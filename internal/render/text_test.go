@@ -223,6 +223,38 @@ func TestProgressModes(t *testing.T) {
 	}
 }
 
+// TestProgressTicks shows a step again when it lasts: on a terminal every second,
+// on a pipe every thirty.
+func TestProgressTicks(t *testing.T) {
+	t.Parallel()
+	play := func(mode ProgressMode) string {
+		var b bytes.Buffer
+		now := time.Unix(0, 0)
+		p := NewProgress(&b, mode, Style{Unicode: true}, func() time.Time { return now })
+		p.Tick()
+		p.Update(view.Progress{Phase: "build", Done: 1, Total: 2, Subject: "pay"})
+		for range 31 {
+			now = now.Add(TickInterval)
+			p.Tick()
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		return b.String()
+	}
+	if got, want := play(ProgressLines), "build  1/2  pay\nbuild  1/2  pay  30.0 s\n"; got != want {
+		t.Errorf("plain: %q, want %q", got, want)
+	}
+	if got := play(ProgressLive); strings.Count(got, "\r\x1b[Kbuild  1/2  pay") != 32 || !strings.Contains(got, "pay  31.0 s") {
+		t.Errorf("live: %q, want a line every second", got)
+	}
+	for _, mode := range []ProgressMode{ProgressOff, ProgressJSON} {
+		if got := play(mode); strings.Count(got, "\n") > 1 {
+			t.Errorf("%s: %q, want no repetition", mode, got)
+		}
+	}
+}
+
 func TestDetectProgress(t *testing.T) {
 	t.Parallel()
 	env := func(pairs ...string) func(string) string {
@@ -243,10 +275,70 @@ func TestDetectProgress(t *testing.T) {
 		{DetectProgress(env("CI", "true"), true, "auto", false), ProgressLines},
 		{DetectProgress(env("TERM", "dumb"), true, "", false), ProgressLines},
 		{DetectProgress(env(), true, "json", false), ProgressJSON},
+		{DetectProgress(env(), true, "plain", false), ProgressLines},
+		{DetectProgress(env(), true, "none", false), ProgressOff},
 		{DetectProgress(env(), true, "json", true), ProgressOff},
 	} {
 		if c.got != c.want {
 			t.Errorf("DetectProgress = %s, want %s", c.got, c.want)
+		}
+	}
+}
+
+// TestWhyGroupsSurvivors holds the mutants of one line together: what they share
+// is written once, what differs for each.
+func TestWhyGroupsSurvivors(t *testing.T) {
+	t.Parallel()
+	diff := func(body string) string {
+		return "--- a/x.go\n+++ b/x.go\n@@ -3,3 +3,7 @@\n-\treturn n\n+\treturn changed(n)\n }\n+func changed(r0 int) int {\n+\t" + body + "\n+}\n"
+	}
+	mutant := func(summary, body string, line int) view.Mutant {
+		return view.Mutant{ID: "sha256:" + strings.Repeat("a", 64), Kind: "result", Summary: summary, File: "x.go", Line: line, Diff: diff(body), Status: "survived", Note: "infected_not_asserted"}
+	}
+	s := view.Symbol{Name: "x.F", Word: "refuted", Strength: view.Share{Den: 4}, Mutants: []view.Mutant{
+		mutant("result incremented", "r0++", 3), mutant("n negated", "r0--", 9), mutant("result negated", "r0 = -r0", 3), mutant("the same again", "r0++", 3),
+	}}
+	s.Mutants[1].Kind, s.Mutants[1].Hint = "constant", "they differ where n is 3: test that"
+	out := written(t, func(w io.Writer) error { return Why(w, view.Why{Symbol: s}, terminal) })
+	for text, want := range map[string]int{
+		"return changed(n)": 3, "r0++": 2, "r0 = -r0": 1, "r0--": 1, "no assertion looked": 1, "The constant was another one": 1,
+		"hint: they differ where n is 3: test that": 1, "\nmutant  ": 2, "0 of 4 mutants killed": 1,
+	} {
+		if got := strings.Count(out, text); got != want {
+			t.Errorf("%q is there %d times, want %d", text, got, want)
+		}
+	}
+	if strings.Index(out, "result negated") > strings.Index(out, "n negated") {
+		t.Error("the mutants of a line are apart")
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+}
+
+// TestStrengthOnlyWhereItSays leaves the share out where trying ended with the
+// first probe that was noticed.
+func TestStrengthOnlyWhereItSays(t *testing.T) {
+	t.Parallel()
+	m := func(kind, status string) view.Mutant { return view.Mutant{Kind: kind, Status: status} }
+	for name, c := range map[string]struct {
+		strength view.Share
+		mutants  []view.Mutant
+		want     bool
+	}{
+		"one tried":             {view.Share{Num: 1, Den: 1}, []view.Mutant{m("result", "killed")}, false},
+		"one survived":          {view.Share{Den: 1}, []view.Mutant{m("result", "survived")}, false},
+		"ended with the first":  {view.Share{Num: 1, Den: 2}, []view.Mutant{m("result", "survived"), m("result", "killed")}, false},
+		"all survived":          {view.Share{Den: 2}, []view.Mutant{m("result", "survived"), m("result", "survived")}, true},
+		"went on":               {view.Share{Num: 1, Den: 2}, []view.Mutant{m("result", "killed"), m("result", "survived")}, true},
+		"probes of other kinds": {view.Share{Num: 1, Den: 2}, []view.Mutant{m("boundary", "survived"), m("result", "killed")}, true},
+		"several killed":        {view.Share{Num: 2, Den: 2}, []view.Mutant{m("result", "killed"), m("result", "killed")}, true},
+	} {
+		out := written(t, func(w io.Writer) error {
+			return Why(w, view.Why{Symbol: view.Symbol{Word: "proven", Strength: c.strength, Mutants: c.mutants}}, terminal)
+		})
+		if got := strings.Contains(out, "mutants killed"); got != c.want {
+			t.Errorf("%s: the strength is shown: %v, want %v", name, got, c.want)
 		}
 	}
 }

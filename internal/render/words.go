@@ -51,7 +51,14 @@ var notes = map[string]string{
 	"infected_not_asserted": "The value was wrong while the tests ran, and no assertion looked at it.",
 }
 
-func note(code string) string {
+// ofConstant is the second way of a constant, which is another one in every call:
+// only what was computed with it can be looked at.
+const ofConstant = "The constant was another one while the tests ran, and nothing that they look at came out different."
+
+func note(code, kind string) string {
+	if code == "infected_not_asserted" && kind == string(evidence.ProbeConstant) {
+		return ofConstant
+	}
 	if s, ok := notes[code]; ok {
 		return s
 	}

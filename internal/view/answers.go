@@ -8,7 +8,8 @@ type Status struct {
 	Subject   Subject  `json:"subject"`
 	Head      *Head    `json:"head,omitempty"`
 	Isolation string   `json:"isolation,omitempty"`
-	Measured  bool     `json:"measured"` // false: start has never run here
+	Measured  bool     `json:"measured"`           // false: there is no evidence yet
+	Borrowed  string   `json:"borrowed,omitempty"` // start has never run here: the checkout of the same module where the evidence was measured
 	Counts    Counts   `json:"counts"`
 	Since     []Change `json:"since,omitempty"`
 	Base      string   `json:"base,omitempty"` // what Since compares to

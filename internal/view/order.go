@@ -197,3 +197,36 @@ func (s *Start) NextSteps() []Next {
 	}
 	return out
 }
+
+// Scored tells whether the strength says anything: more than one probe was
+// judged, and trying did not end with the first that was noticed.
+func (s Symbol) Scored() bool {
+	last, kinds := "", false
+	for _, m := range s.Mutants {
+		kinds = kinds || m.Kind != string(evidence.ProbeResult)
+		last = m.Status
+	}
+	return s.Strength.Den > 1 && (kinds || s.Strength.Num != 1 || last != string(evidence.Killed))
+}
+
+// MutantGroups puts the mutants together that went unseen in one way at one line,
+// in the order of the first of each. One that was noticed stands alone.
+func (s Symbol) MutantGroups() [][]Mutant {
+	type place struct {
+		file, status string
+		line         int
+	}
+	at := map[place]int{}
+	var out [][]Mutant
+	for _, m := range s.Mutants {
+		p := place{m.File, m.Status, m.Line}
+		i, ok := at[p]
+		if !ok || m.Status == string(evidence.Killed) {
+			at[p] = len(out)
+			out = append(out, []Mutant{m})
+			continue
+		}
+		out[i] = append(out[i], m)
+	}
+	return out
+}

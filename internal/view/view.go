@@ -123,6 +123,7 @@ type Mutant struct {
 	Test     string   `json:"test,omitempty"` // that noticed
 	Message  string   `json:"message,omitempty"`
 	Note     string   `json:"note,omitempty"`   // not_infected, infected_not_asserted
+	Hint     string   `json:"hint,omitempty"`   // of a survivor: which value would tell it apart, where the line shows it
 	Values   []string `json:"values,omitempty"` // original, changed: seen while the tests stayed green
 	Run      string   `json:"run,omitempty"`
 }
@@ -147,6 +148,8 @@ type Certificate struct {
 	Seq         int64    `json:"seq"`
 	Steps       []Step   `json:"steps"`
 	Live        bool     `json:"live"`
+	Newer       string   `json:"newer,omitempty"` // id of the newer certificate that is shown for the behaviour in its place
+	NewerSeq    int64    `json:"newer_seq,omitempty"`
 	StaleCauses []string `json:"stale_causes,omitempty"` // what changed since
 }
 
@@ -271,7 +274,8 @@ type Start struct {
 	RefutedNow   int            `json:"refuted_now"`
 	Probes       map[string]int `json:"probes"` // by status
 	SwitchedOff  []string       `json:"switched_off"`
-	Scope        string         `json:"scope"` // everything, changed since main …
+	Scope        string         `json:"scope"`            // everything, changed since main …
+	Narrow       bool           `json:"narrow,omitempty"` // only Scope was asked for; the rest is shown as it was known before
 	Gate         Gate           `json:"gate"`
 	Artifacts    []Artifact     `json:"artifacts"`
 	Says         string         `json:"says"`
@@ -341,13 +345,15 @@ type LogEntry struct {
 	Kind    string          `json:"kind"`
 	ID      string          `json:"id,omitempty"`
 	Summary string          `json:"summary"`
+	Newer   int64           `json:"newer,omitempty"` // of a certificate: the entry of the newest about the same behaviour
 	Leaf    string          `json:"leaf"`
 	Body    json.RawMessage `json:"body,omitempty"`
 }
 
 // Log is a page of the ledger, newest first.
 type Log struct {
-	Total   int64      `json:"total"`
+	Total   int64      `json:"total"`          // entries of the whole ledger
+	Next    int64      `json:"next,omitempty"` // where the list goes on; absent at its end
 	Entries []LogEntry `json:"entries"`
 }
 
