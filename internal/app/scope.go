@@ -8,6 +8,8 @@ import (
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/ledger"
+	"github.com/proveto/proveto/internal/prove"
 	"github.com/proveto/proveto/internal/snapshot"
 	"github.com/proveto/proveto/internal/view"
 )
@@ -55,9 +57,9 @@ func (inv *invocation) mergeBase(ctx context.Context, snaps *snapshot.Store) (st
 }
 
 // isChanged tells whether a symbol is in the changed scope: its own lines changed,
-// or a test that called it.
+// or what its behaviour or its proof stood on.
 func (inv *invocation) isChanged(s lang.Symbol) bool {
-	if inv.weakened[s.ID] {
+	if inv.touched[s.ID] {
 		return true
 	}
 	for _, l := range inv.changed[s.File] {
@@ -68,42 +70,111 @@ func (inv *invocation) isChanged(s lang.Symbol) bool {
 	return false
 }
 
-// findWeakened finds what the tests called at --base that were edited or removed
-// since: a change that only weakens, skips or removes a test changes what it
-// guarded. Calls are followed through helpers of tests, and no further.
-func (inv *invocation) findWeakened(ctx context.Context, d lang.Driver, now *lang.Scan) error {
-	if inv.o.Base == "" || !slices.ContainsFunc(slices.Collect(maps.Keys(inv.changed)), d.TestFile) {
+// findTouched finds the symbols that a change touches elsewhere than in their own
+// lines, by comparing the project with the one at the base: those that use a
+// constant or a variable that changed, those of which a test called at the base
+// was weakened, and those that were proven at the base and are not any more.
+func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, led *ledger.Ledger, now *prove.Today) error {
+	asked := inv.o.Base != "" || inv.o.Gate || inv.o.ChangedOnly
+	if !asked || len(inv.changed) == 0 {
 		return nil
 	}
-	base, err := inv.scanBase(ctx, d, now.Project)
+	if inv.touched == nil {
+		inv.touched = map[string]bool{}
+	}
+	p := now.Scan.Project
+	certs, err := led.CertificatesFor(ctx, p.Language, p.Dir)
 	if err != nil {
 		return err
 	}
-	then, today := testCode(base), testCode(now)
-	calls := map[string][]string{}
-	for _, c := range base.Calls {
-		if _, ok := then[c.From]; ok {
+	revoked, err := inv.app.revoked(ctx)
+	if err != nil {
+		return err
+	}
+	return inv.atBase(ctx, d, p, func(then *prove.Today) {
+		for _, s := range then.Scan.Symbols {
+			if today, ok := now.Symbol(s.ID); ok && today.Values != s.Values {
+				inv.touched[s.ID] = true
+			}
+		}
+		for _, id := range weakened(then.Scan, now.Scan) {
+			inv.touched[id] = true
+		}
+		lost, held := map[string]bool{}, map[string]bool{}
+		for _, c := range certs {
+			if revoked[c.Digest] != "" || !proves(c.Record) {
+				continue
+			}
+			id := c.Record.Facts.Symbol
+			lost[id] = lost[id] || len(then.Lapses(c.Record)) == 0
+			held[id] = held[id] || len(now.Lapses(c.Record)) == 0
+		}
+		for id := range lost {
+			if lost[id] && !held[id] {
+				inv.touched[id] = true
+			}
+		}
+	})
+}
+
+// weakened lists what the tests called at the base that were edited or removed
+// since: a change that only weakens, skips or removes a test changes what it
+// guarded. A test is edited with each helper that it calls, and with what runs
+// around it (TestMain, the init functions of test files). Calls are followed
+// through helpers of tests, and no further.
+func weakened(then, now *lang.Scan) []string {
+	was, is := testCode(then), testCode(now)
+	calls, callers := map[string][]string{}, map[string][]string{}
+	for _, c := range then.Calls {
+		if _, ok := was[c.From]; ok {
 			calls[c.From] = append(calls[c.From], c.To)
+			callers[c.To] = append(callers[c.To], c.From)
 		}
 	}
-	var todo []string
-	for id, digest := range then {
-		if today[id] != digest {
-			todo = append(todo, id)
+	tests := map[string][]string{} // by unit
+	for _, t := range then.Tests {
+		tests[t.Unit] = append(tests[t.Unit], t.Symbol)
+	}
+	for _, s := range slices.Concat(then.Symbols, now.Symbols) {
+		if s.TestCode && (s.Kind == "test_main" || s.Kind == "init") {
+			callers[s.ID] = append(callers[s.ID], tests[s.Unit]...)
 		}
 	}
-	if inv.weakened == nil {
-		inv.weakened = map[string]bool{}
-	}
-	for len(todo) > 0 {
-		id := todo[0]
-		todo = todo[1:]
-		if !inv.weakened[id] {
-			inv.weakened[id] = true
-			todo = append(todo, calls[id]...)
+	edited := reach(differing(was, is), func(id string) []string {
+		return slices.DeleteFunc(slices.Clone(callers[id]), func(from string) bool { _, ok := was[from]; return !ok })
+	})
+	return reach(edited, func(id string) []string { return calls[id] })
+}
+
+// differing lists the functions of tests that are not the same; one that is new
+// counts where it runs around other tests, which only callers of its id say.
+func differing(was, is map[string]evidence.Digest) []string {
+	var out []string
+	for id := range was {
+		if is[id] != was[id] {
+			out = append(out, id)
 		}
 	}
-	return nil
+	for id := range is {
+		if _, ok := was[id]; !ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// reach lists what can be come to from some ids, these included.
+func reach(from []string, next func(string) []string) []string {
+	seen := map[string]bool{}
+	for work := from; len(work) > 0; {
+		id := work[len(work)-1]
+		work = work[:len(work)-1]
+		if !seen[id] {
+			seen[id] = true
+			work = append(work, next(id)...)
+		}
+	}
+	return slices.Collect(maps.Keys(seen))
 }
 
 // testCode are the digests of the functions of tests, by id.
@@ -117,22 +188,23 @@ func testCode(s *lang.Scan) map[string]evidence.Digest {
 	return out
 }
 
-// scanBase reads the project as it was at the base; empty when it was not there,
-// or could not be loaded then.
-func (inv *invocation) scanBase(ctx context.Context, d lang.Driver, p lang.Project) (_ *lang.Scan, err error) {
+// atBase calls f with the project as it was at the base, while its files are
+// there; not at all when it was not there, or could not be loaded then.
+func (inv *invocation) atBase(ctx context.Context, d lang.Driver, p lang.Project, f func(*prove.Today)) (err error) {
 	snaps, err := inv.app.Snapshots(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	inv.p.Phase("scan", p.Name+" at "+inv.o.Base)
+	base := orText(inv.o.Base, "HEAD")
+	inv.p.Phase("scan", p.Name+" at "+base)
 	c, err := snaps.Checkout(ctx, inv.repo, inv.baseTree)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, c.Release(context.WithoutCancel(ctx))) }()
 	found, err := d.Detect(c.Dir())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w := inv.workspace()
 	w.Root, w.Tree, w.Builds = c.Dir(), inv.baseTree, false
@@ -141,12 +213,16 @@ func (inv *invocation) scanBase(ctx context.Context, d lang.Driver, p lang.Proje
 			continue
 		}
 		s, err := d.Scan(ctx, w, then)
-		if err == nil || !credibleSetup(err) {
-			return s, err
+		if err == nil {
+			f(prove.NewToday(s, w))
+			return nil
 		}
-		inv.warn("base_not_read", "what tests called at "+inv.o.Base+" is not known: "+err.Error())
+		if !credibleSetup(err) {
+			return err
+		}
+		inv.warn("base_not_read", "what was proven and what tests called at "+base+" is not known: "+err.Error())
 	}
-	return &lang.Scan{Project: p}, nil
+	return nil
 }
 
 // gatesChange tells whether a gate judges what changed: where a change was asked

@@ -64,6 +64,7 @@ type declFact struct {
 	Own      evidence.Digest
 	Refs     []int32
 	Embeds   bool // the embedded files of the unit count
+	Value    bool // a constant or a variable
 	TestFile bool
 }
 
@@ -401,7 +402,7 @@ func (r *reader) genDecl(g *ast.GenDecl) {
 			methods := slices.Clone(r.methods[s.Name.Name])
 			slices.Sort(methods)
 			own := tokenDigest(r.toks, start, end, slices.Concat(directives(g.Doc, s.Doc), methods, r.about)...)
-			r.decl(s.Name, own, r.collect(s), false)
+			r.decl(s.Name, declFact{Own: own, Refs: r.collect(s).refs()})
 		case *ast.ValueSpec:
 			if g.Tok == token.CONST {
 				r.constants(s)
@@ -416,7 +417,7 @@ func (r *reader) genDecl(g *ast.GenDecl) {
 			own := tokenDigest(r.toks, start, end, slices.Concat(dirs, r.about)...)
 			c := r.collect(s)
 			for _, n := range s.Names {
-				r.decl(n, own, c, embeds)
+				r.decl(n, declFact{Own: own, Refs: c.refs(), Embeds: embeds, Value: true})
 			}
 			if slices.ContainsFunc(s.Values, acts) {
 				r.out.Setup = append(r.out.Setup, setupFact{Own: own, Runs: true, Refs: c.refs(), TestFile: r.testFile()})
@@ -482,15 +483,16 @@ func (r *reader) constants(s *ast.ValueSpec) {
 		if o := r.info.Defs[n]; o != nil {
 			col.typ(o.Type())
 		}
-		r.decl(n, own, col, false)
+		r.decl(n, declFact{Own: own, Refs: col.refs(), Value: true})
 	}
 }
 
-func (r *reader) decl(n *ast.Ident, own evidence.Digest, c *collector, embeds bool) {
+func (r *reader) decl(n *ast.Ident, d declFact) {
 	if n.Name == "_" {
 		return // nothing can refer to it; initialisers run at start and are reached
 	}
-	r.out.Decls = append(r.out.Decls, declFact{Key: "d:" + r.pkgKey() + "." + n.Name, Own: own, Refs: c.refs(), Embeds: embeds, TestFile: r.testFile()})
+	d.Key, d.TestFile = "d:"+r.pkgKey()+"."+n.Name, r.testFile()
+	r.out.Decls = append(r.out.Decls, d)
 }
 
 // pkgKey is the package in keys; external tests share the directory, not the key.

@@ -49,6 +49,13 @@ type joiner struct {
 	closure map[string]evidence.Digest // of declarations, by key
 	ids     map[string]string          // symbol id by key
 	vars    map[string][]string        // declaration to the functions that its initialiser names
+	values  map[string]value           // of constants and variables, by key
+}
+
+// value is a constant or a variable, with the names in its initialiser.
+type value struct {
+	own  evidence.Digest
+	refs []string
 }
 
 // unitDigests reads the files beside the sources.
@@ -123,7 +130,7 @@ func (j *joiner) declarations() {
 		refs []string
 	}
 	nodes := map[string]*node{}
-	j.vars = map[string][]string{}
+	j.vars, j.values = map[string][]string{}, map[string]value{}
 	var order []string
 	for _, f := range j.all {
 		for _, d := range f.Decls {
@@ -142,6 +149,9 @@ func (j *joiner) declarations() {
 				order = append(order, d.Key)
 			}
 			nodes[d.Key] = n
+			if d.Value {
+				j.values[d.Key] = value{n.own, n.refs}
+			}
 		}
 	}
 	j.closure = make(map[string]evidence.Digest, len(nodes))
@@ -259,10 +269,36 @@ func (j *joiner) symbols() {
 			}
 			s := fn.Symbol
 			s.Digest = evidence.DigestParts(parts...)
+			s.Values = j.valuesOf(f, fn.Refs)
 			j.scan.Symbols = append(j.scan.Symbols, s)
 		}
 		j.scan.Tests = append(j.scan.Tests, f.Tests...)
 	}
+}
+
+// valuesOf digests the constants and variables that can be come to from some
+// references; empty when there are none.
+func (j *joiner) valuesOf(f *facts, refs []int32) evidence.Digest {
+	seen := map[string]bool{}
+	var work, parts []string
+	for _, k := range refs {
+		work = append(work, f.Keys[k])
+	}
+	for len(work) > 0 {
+		key := work[len(work)-1]
+		work = work[:len(work)-1]
+		v, ok := j.values[key]
+		if !ok || seen[key] {
+			continue
+		}
+		seen[key] = true
+		parts, work = append(parts, key+" "+string(v.own)), append(work, v.refs...)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	slices.Sort(parts)
+	return evidence.DigestParts(append([]string{"values/v1"}, parts...)...)
 }
 
 // setups digests what each unit does when the process starts and around its
