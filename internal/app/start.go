@@ -125,6 +125,7 @@ type invocation struct {
 	touched  map[string]bool             // symbols that the change touches elsewhere than in their lines
 	scope    string
 	checkout *snapshot.Checkout
+	release  snapshot.Release // lets removal go on; see [snapshot.Store.Use]
 	projects []*project
 	excluded []view.Excluded
 	tools    string // fingerprints of the drivers, part of the run key
@@ -151,12 +152,20 @@ func subjectOf(inv *invocation) view.Subject {
 }
 
 // invoke seals the snapshot and works out the changed scope.
-func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (*invocation, error) {
-	inv := &invocation{app: a, o: o, p: p, id: newID(), began: a.now()}
+func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (inv *invocation, err error) {
+	inv = &invocation{app: a, o: o, p: p, id: newID(), began: a.now()}
 	snaps, err := a.Snapshots(ctx)
 	if err != nil {
 		return inv, err
 	}
+	if inv.release, err = snaps.Use(ctx); err != nil {
+		return inv, err
+	}
+	defer func() {
+		if err != nil {
+			inv.close()
+		}
+	}()
 	if err := a.loadWaivers(ctx); err != nil {
 		return inv, err
 	}

@@ -728,4 +728,9 @@ func (inv *invocation) close() {
 			inv.app.Log.Warn("release checkout", "err", err)
 		}
 	}
+	if inv.release != nil {
+		if err := inv.release(); err != nil {
+			inv.app.Log.Warn("release directories", "err", err)
+		}
+	}
 }
