@@ -291,10 +291,10 @@ func (a *App) hidden() []string {
 	return out
 }
 
-// testEnv is the environment of the project's tests: an allow-list of the
 // testVariables are the names that the configuration sets for tests, sorted.
 func (a *App) testVariables() []string { return slices.Sorted(maps.Keys(a.Config.Prove.TestEnv)) }
 
+// testEnv is the environment of the project's tests: an allow-list of the
 // user's, and what proveto.yaml adds.
 func (a *App) testEnv() []string {
 	var out []string

@@ -195,7 +195,11 @@ func reasonSentence(reason string) string {
 
 func reasonCommand(reason, name string) string {
 	r := reasons[reason]
-	if strings.Contains(r.command, "%s") {
+	switch {
+	case !strings.Contains(r.command, "%s"):
+	case name == "":
+		return "proveto gaps" // of several symbols; it names the command for each
+	default:
 		return fmt.Sprintf(r.command, quoteArg(name))
 	}
 	return r.command

@@ -330,10 +330,21 @@ func (a *App) Rebuild(ctx context.Context) (*view.Sentence, error) {
 type GCOptions struct{ DryRun bool }
 
 // GC removes checkouts and builds from the cache and blobs that no entry cites.
-func (a *App) GC(ctx context.Context, o GCOptions) (*view.Sentence, error) {
+func (a *App) GC(ctx context.Context, o GCOptions) (_ *view.Sentence, err error) {
 	led, err := a.Ledger(ctx)
 	if err != nil {
 		return nil, err
+	}
+	snaps, err := a.Snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !o.DryRun {
+		var release snapshot.Release
+		if release, err = snaps.Alone(); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, release()) }()
 	}
 	blobs, err := led.Uncited(ctx)
 	if err != nil {
@@ -350,10 +361,6 @@ func (a *App) GC(ctx context.Context, o GCOptions) (*view.Sentence, error) {
 		return s, nil
 	}
 	cited, err := a.citedTrees(ctx, led)
-	if err != nil {
-		return nil, err
-	}
-	snaps, err := a.Snapshots(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package app
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestPathMatches(t *testing.T) {
 	t.Parallel()
@@ -24,6 +27,16 @@ func TestPathMatches(t *testing.T) {
 	} {
 		if got := pathMatches(c.pattern, c.path); got != c.want {
 			t.Errorf("pathMatches(%q, %q) = %v, want %v", c.pattern, c.path, got, c.want)
+		}
+	}
+}
+
+// A command that is shown for several symbols names none of them, and works.
+func TestCommandForSeveralSymbolsIsWhole(t *testing.T) {
+	t.Parallel()
+	for reason := range reasons {
+		if got := groupCommand(reason); strings.HasSuffix(got, " ") || got == "proveto why" || got == "proveto prove" {
+			t.Errorf("%s: %q lacks its target", reason, got)
 		}
 	}
 }

@@ -1,11 +1,8 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -91,9 +88,9 @@ func (inv *invocation) mergeBase(ctx context.Context, snaps *snapshot.Store) (st
 }
 
 // isChanged tells whether a symbol is in the changed scope: its own lines changed,
-// or a test that called it.
+// or what its behaviour or its proof stood on.
 func (inv *invocation) isChanged(s lang.Symbol) bool {
-	if inv.weakened[s.ID] {
+	if inv.touched[s.ID] {
 		return true
 	}
 	for _, l := range inv.changed[s.File] {
@@ -102,96 +99,6 @@ func (inv *invocation) isChanged(s lang.Symbol) bool {
 		}
 	}
 	return false
-}
-
-// findWeakened finds what the tests called before the change that were edited or
-// removed since, or whose data was: a change that only weakens, skips or removes a
-// test changes what it guarded. Calls are followed through helpers of tests, and
-// no further.
-func (inv *invocation) findWeakened(ctx context.Context, d lang.Driver, now *lang.Scan) error {
-	edited, fed := false, map[string]bool{} // fed: directories whose tests read data that changed
-	for name := range inv.changed {
-		edited = edited || d.TestFile(name)
-		if dir, ok := d.TestData(name); ok {
-			fed[dir] = true
-		}
-	}
-	if !edited && len(fed) == 0 {
-		return nil
-	}
-	base, err := inv.scanBase(ctx, d, now.Project)
-	if err != nil {
-		return err
-	}
-	then, today := testCode(base), testCode(now)
-	calls := map[string][]string{}
-	for _, c := range base.Calls {
-		if _, ok := then[c.From]; ok {
-			calls[c.From] = append(calls[c.From], c.To)
-		}
-	}
-	var todo []string
-	for id, sy := range then {
-		if today[id].Digest != sy.Digest || fed[path.Dir(sy.File)] {
-			todo = append(todo, id)
-		}
-	}
-	if inv.weakened == nil {
-		inv.weakened = map[string]bool{}
-	}
-	for len(todo) > 0 {
-		id := todo[0]
-		todo = todo[1:]
-		if !inv.weakened[id] {
-			inv.weakened[id] = true
-			todo = append(todo, calls[id]...)
-		}
-	}
-	return nil
-}
-
-// testCode are the functions of tests, by id.
-func testCode(s *lang.Scan) map[string]lang.Symbol {
-	out := map[string]lang.Symbol{}
-	for _, sy := range s.Symbols {
-		if sy.TestCode {
-			out[sy.ID] = sy
-		}
-	}
-	return out
-}
-
-// scanBase reads the project as it was at the base; empty when it was not there,
-// or could not be loaded then.
-func (inv *invocation) scanBase(ctx context.Context, d lang.Driver, p lang.Project) (_ *lang.Scan, err error) {
-	snaps, err := inv.app.Snapshots(ctx)
-	if err != nil {
-		return nil, err
-	}
-	at := cmp.Or(inv.o.Base, "the last commit")
-	inv.p.Phase("scan", p.Name+" at "+at)
-	c, err := snaps.Checkout(ctx, inv.repo, inv.baseTree)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.Release(context.WithoutCancel(ctx))) }()
-	found, err := d.Detect(c.Dir())
-	if err != nil {
-		return nil, err
-	}
-	w := inv.workspace()
-	w.Root, w.Tree, w.Builds = c.Dir(), inv.baseTree, false
-	for _, then := range found {
-		if then.Dir != p.Dir {
-			continue
-		}
-		s, err := d.Scan(ctx, w, then)
-		if err == nil || !credibleSetup(err) {
-			return s, err
-		}
-		inv.warn("base_not_read", "what tests called at "+at+" is not known: "+err.Error())
-	}
-	return &lang.Scan{Project: p}, nil
 }
 
 // gatesChange tells whether a gate judges what changed: where a change was asked

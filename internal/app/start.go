@@ -122,9 +122,10 @@ type invocation struct {
 	baseTree evidence.Tree
 	base     *config.Config              // read from baseTree; nil: there is no base
 	changed  map[string][]snapshot.Lines // path → changed lines, none for a path that is gone; nil: everything is in scope
-	weakened map[string]bool             // symbols whose tests changed since the base
+	touched  map[string]bool             // symbols that the change touches elsewhere than in their lines
 	scope    string
 	checkout *snapshot.Checkout
+	release  snapshot.Release // lets removal go on; see [snapshot.Store.Use]
 	projects []*project
 	excluded []view.Excluded
 	tools    string // fingerprints of the drivers, part of the run key
@@ -151,12 +152,20 @@ func subjectOf(inv *invocation) view.Subject {
 }
 
 // invoke seals the snapshot and works out the changed scope.
-func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (*invocation, error) {
-	inv := &invocation{app: a, o: o, p: p, id: newID(), began: a.now()}
+func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (inv *invocation, err error) {
+	inv = &invocation{app: a, o: o, p: p, id: newID(), began: a.now()}
 	snaps, err := a.Snapshots(ctx)
 	if err != nil {
 		return inv, err
 	}
+	if inv.release, err = snaps.Use(ctx); err != nil {
+		return inv, err
+	}
+	defer func() {
+		if err != nil {
+			inv.close()
+		}
+	}()
 	if err := a.loadWaivers(ctx); err != nil {
 		return inv, err
 	}
@@ -194,7 +203,7 @@ func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (*invocati
 func (inv *invocation) key() evidence.Digest {
 	o := inv.o
 	return evidence.DigestParts("start/v1", inv.app.Version, inv.repo.ID, string(inv.snap.Tree), string(inv.baseTree), inv.tools,
-		inv.app.configKey(), strings.Join(o.Only, "\n"), fmt.Sprint(o.Limit, o.Budget, o.NoProof, o.StaticOnly, o.Score, o.Strength, o.ChangedOnly),
+		inv.app.configKey(), strings.Join(o.Only, "\n"), fmt.Sprint(o.Limit, o.Budget, o.NoProof, o.StaticOnly, o.Score, o.Strength, o.ChangedOnly, o.Gate),
 		o.Test, strings.Join(o.Mutants, "\n"), strings.Join(o.Formats, ","), o.ReportDir, string(inv.surroundings()))
 }
 
@@ -350,7 +359,7 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 	if err != nil {
 		inv.warn("churn", err.Error())
 	}
-	if err := inv.findWeakened(ctx, d, s); err != nil {
+	if err := inv.findTouched(ctx, d, led, p.today); err != nil {
 		return err
 	}
 	p.order = prove.Rank(targets, g, churn, inv.isChanged)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +47,11 @@ func (a *App) Waive(ctx context.Context, o WaiveOptions) (*view.Sentence, error)
 	if p := a.Principal; p != "" && p != person.Principal {
 		return nil, fault.New(fault.Refused, "not_authenticated", "no key of principal %q is here", p).Hint("proveto waive %s --as %s", o.Mutant, person.Principal)
 	}
-	w := ledger.Waiver{LedgerID: led.ID(), Probe: id.Digest, Reason: reason, Until: o.Until.UTC(), Principal: person.Principal, Nonce: newID()}
+	target, err := survived(ctx, led, id.Digest)
+	if err != nil {
+		return nil, err
+	}
+	w := ledger.Waiver{LedgerID: led.ID(), Probe: id.Digest, Symbol: target.Symbol, SymbolDigest: target.SymbolDigest, Reason: reason, Until: o.Until.UTC(), Principal: person.Principal, Nonce: newID()}
 	statement, err := w.Statement()
 	if err != nil {
 		return nil, err
@@ -63,34 +68,55 @@ func (a *App) Waive(ctx context.Context, o WaiveOptions) (*view.Sentence, error)
 		return nil, err
 	}
 	return &view.Sentence{
-		Text:  fmt.Sprintf("mutant %s is waived until %s by %s, from the next start on; it stays visible and gives no credit", w.Probe.Short(), w.Until.Format(time.DateOnly), w.Principal),
+		Text:  fmt.Sprintf("mutant %s is waived until %s by %s, from the next start on and as long as its function stays as it is; it stays visible and gives no credit", w.Probe.Short(), w.Until.Format(time.DateOnly), w.Principal),
 		Facts: map[string]any{"mutant": w.Probe, "until": w.Until, "principal": w.Principal, "reason": w.Reason},
 	}, nil
 }
 
-// waivedToday lists the digests of the probes that are waived, sorted.
+// survived is the target of the newest measurement that names a probe: what was
+// judged when it was seen to survive.
+func survived(ctx context.Context, led *ledger.Ledger, probe evidence.Digest) (evidence.Target, error) {
+	entries, err := led.Entries(ctx, 1, 0, ledger.KindMeasurement)
+	if err != nil {
+		return evidence.Target{}, err
+	}
+	for _, e := range slices.Backward(entries) {
+		var m evidence.MeasurementRecord
+		if err := json.Unmarshal(e.Body, &m); err != nil {
+			return evidence.Target{}, fmt.Errorf("ledger entry %d: %w", e.Seq, err)
+		}
+		if slices.ContainsFunc(m.Trials, func(t evidence.TrialRecord) bool { return t.ProbeDigest == probe }) {
+			return m.Target, nil
+		}
+	}
+	return evidence.Target{}, fault.New(fault.NotFound, "not_found", "no measurement names mutant %s, so it was not seen to survive", probe.Short()).Hint("proveto gaps")
+}
+
+// waivedToday lists the probes that are waived, each with what its symbol was,
+// sorted.
 func (a *App) waivedToday() []string {
-	waived := a.waivedFunc()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []string
-	for d := range a.waivers {
-		if _, ok := waived(d); ok {
-			out = append(out, string(d))
+	for d, w := range a.waivers {
+		if w.Until.After(a.now()) {
+			out = append(out, string(d)+" "+string(w.SymbolDigest))
 		}
 	}
 	slices.Sort(out)
 	return out
 }
 
-// waivedFunc tells which probes are waived today, and why.
-func (a *App) waivedFunc() func(evidence.Digest) (string, bool) {
+// waivedFunc tells which probes of a symbol, as it is by its digest, are waived
+// today, and why. A probe is known by what it changes, often a line or two, so a
+// waiver does not pass to another body in which the same lines stand.
+func (a *App) waivedFunc() func(probe, symbol evidence.Digest) (string, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	return func(d evidence.Digest) (string, bool) {
-		w, ok := a.waivers[d]
-		if !ok || !w.Until.After(now) {
+	return func(probe, symbol evidence.Digest) (string, bool) {
+		w, ok := a.waivers[probe]
+		if !ok || !w.Until.After(now) || (w.SymbolDigest != "" && w.SymbolDigest != symbol) {
 			return "", false
 		}
 		return "waived until " + w.Until.Format(time.DateOnly) + ": " + w.Reason, true

@@ -247,7 +247,7 @@ func (inv *invocation) settled(k *known) bool {
 func (inv *invocation) waiversDiffer(m *evidence.MeasurementRecord) bool {
 	waived := inv.app.waivedFunc()
 	return slices.ContainsFunc(m.Trials, func(t evidence.TrialRecord) bool {
-		_, now := waived(t.ProbeDigest)
+		_, now := waived(t.ProbeDigest, m.Target.SymbolDigest)
 		return now != (t.Status == evidence.Waived)
 	})
 }
@@ -675,7 +675,11 @@ func (inv *invocation) settle(k *known, reason string) {
 }
 
 func (inv *invocation) attemptOptions(k *known, u *unit) prove.Options {
-	o := prove.Options{Score: inv.o.Score, Kinds: inv.kinds(), Waived: inv.app.waivedFunc()}
+	waived := inv.app.waivedFunc()
+	o := prove.Options{
+		Score: inv.o.Score, Kinds: inv.kinds(),
+		Waived: func(probe evidence.Digest) (string, bool) { return waived(probe, k.ranked.Digest) },
+	}
 	if inv.o.Test != "" {
 		o.Tests = []string{inv.o.Test}
 	}
@@ -791,6 +795,11 @@ func (inv *invocation) close() {
 	if inv.checkout != nil {
 		if err := inv.checkout.Release(context.Background()); err != nil {
 			inv.app.Log.Warn("release checkout", "err", err)
+		}
+	}
+	if inv.release != nil {
+		if err := inv.release(); err != nil {
+			inv.app.Log.Warn("release directories", "err", err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ var codes = map[string]string{
 	"baseline_red":          "the suite is red, so that nothing could be measured",
 	"blob_bad":              "stored bytes do not have the digest they are filed under",
 	"build_failed":          "the package or its tests do not build",
-	"busy":                  "another process writes the database; nothing was recorded",
+	"busy":                  "another process works with the database or the directories; nothing was recorded or removed",
 	"cancelled":             "stopped before the command began",
 	"certificate_bad":       "the stored runs derive something else",
 	"checkout_not_clean":    "a checkout of ours was changed",

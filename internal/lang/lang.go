@@ -142,6 +142,7 @@ type Symbol struct {
 	Line       int
 	EndLine    int
 	Digest     evidence.Digest // of its normalised tokens and of the declarations (constants, variables, types) that it uses
+	Values     evidence.Digest // of the constants and variables among them, and of those that their initialisers use; empty: none
 	Exported   bool
 	TestCode   bool
 	Generated  bool

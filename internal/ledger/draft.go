@@ -47,16 +47,19 @@ type Snapshot struct {
 // Waiver is the body of an entry with which a person says that a surviving probe
 // does not matter. Key and Signature are over the rest.
 type Waiver struct {
-	Schema    string          `json:"schema"`
-	LedgerID  string          `json:"ledger_id"`
-	Probe     evidence.Digest `json:"probe"`
-	Symbol    string          `json:"symbol"`
-	Reason    string          `json:"reason"`
-	Until     time.Time       `json:"until"`
-	Principal string          `json:"principal"`
-	Nonce     string          `json:"nonce"` // ULID
-	Key       string          `json:"key,omitempty"`
-	Signature string          `json:"signature,omitempty"`
+	Schema   string          `json:"schema"`
+	LedgerID string          `json:"ledger_id"`
+	Probe    evidence.Digest `json:"probe"`
+	Symbol   string          `json:"symbol"`
+	// SymbolDigest is what the symbol was when the probe was seen to survive: the
+	// waiver is about this and ends with it. Empty in old waivers.
+	SymbolDigest evidence.Digest `json:"symbol_digest,omitempty"`
+	Reason       string          `json:"reason"`
+	Until        time.Time       `json:"until"`
+	Principal    string          `json:"principal"`
+	Nonce        string          `json:"nonce"` // ULID
+	Key          string          `json:"key,omitempty"`
+	Signature    string          `json:"signature,omitempty"`
 }
 
 // Start is the body of an entry about a finished invocation, so that the same

@@ -90,11 +90,16 @@ func (r *reads) variable(name string) evidence.Digest {
 }
 
 // file looks at a path as the test wrote it: links are followed like the kernel
-// does, so nothing is cleaned beforehand. Of a directory the names count. What
+// does, so nothing is cleaned beforehand. Where a link leads counts beside what
+// is there, of a link to nowhere its text. Of a directory the names count. What
 // lies outside the checkout is not opened: of that, place, size and time count.
 func (r *reads) file(rel string) evidence.Digest {
-	real, err := filepath.EvalSymlinks(r.w.Root + "/" + filepath.FromSlash(rel))
+	name := r.w.Root + "/" + filepath.FromSlash(rel)
+	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
+		if text, err := os.Readlink(name); err == nil {
+			return evidence.DigestParts("leads nowhere", text)
+		}
 		return evidence.DigestParts("absent")
 	}
 	root, err := filepath.EvalSymlinks(r.w.Root)
@@ -105,14 +110,15 @@ func (r *reads) file(rel string) evidence.Digest {
 	if err != nil {
 		return evidence.DigestParts("absent")
 	}
-	if below, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(below) {
+	below, err := filepath.Rel(root, real)
+	if err != nil || !filepath.IsLocal(below) {
 		r.outside = true
 		return evidence.DigestParts("outside", real, st.Mode().String(), st.ModTime().UTC().String(), strconv.FormatInt(st.Size(), 10))
 	}
 	switch {
 	case st.IsDir():
 		entries, err := os.ReadDir(real)
-		parts := []string{"directory"}
+		parts := []string{"directory", below}
 		for _, e := range entries {
 			parts = append(parts, e.Name(), e.Type().String())
 		}
@@ -130,7 +136,7 @@ func (r *reads) file(rel string) evidence.Digest {
 		if _, err := io.Copy(h, f); err != nil {
 			return evidence.DigestParts("unreadable")
 		}
-		return evidence.DigestParts("file", st.Mode().Perm().String(), hex.EncodeToString(h.Sum(nil)))
+		return evidence.DigestParts("file", below, st.Mode().Perm().String(), hex.EncodeToString(h.Sum(nil)))
 	}
-	return evidence.DigestParts("special", st.Mode().String())
+	return evidence.DigestParts("special", below, st.Mode().String())
 }

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,9 @@ func TestLapsesWhenWhatATestReadsChanges(t *testing.T) {
 	t.Parallel()
 	lay := func(t *testing.T) (root, out string) {
 		root, out = t.TempDir(), filepath.Join(t.TempDir(), "elsewhere.txt")
-		for name, text := range map[string]string{filepath.Join(root, "shared", "want.txt"): "6", out: "6"} {
+		for name, text := range map[string]string{
+			filepath.Join(root, "shared", "want.txt"): "6", filepath.Join(root, "same", "want.txt"): "6", out: "6",
+		} {
 			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -24,12 +27,19 @@ func TestLapsesWhenWhatATestReadsChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for link, to := range map[string]string{"testdata": "shared", "leads-out": out} {
+		for link, to := range map[string]string{"testdata": "shared", "leads-out": out, "nowhere": "missing"} {
 			if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return root, out
+	}
+	relink := func(name, to string) func(*testing.T, string, string, *lang.Workspace) {
+		return func(t *testing.T, root, _ string, _ *lang.Workspace) {
+			if err := errors.Join(os.Remove(filepath.Join(root, name)), os.Symlink(to, filepath.Join(root, name))); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	write := func(name, text string) func(*testing.T, string, string, *lang.Workspace) {
 		return func(t *testing.T, root, _ string, _ *lang.Workspace) {
@@ -51,6 +61,9 @@ func TestLapsesWhenWhatATestReadsChanges(t *testing.T) {
 		{"another file", "file shared/want.txt", write("shared/other.txt", "7"), false},
 		{"above the package", "file calc/../shared/want.txt", write("shared/want.txt", "7"), false}, // calc is no directory: absent then and now
 		{"through a link to a directory", "file testdata/want.txt", write("shared/want.txt", "7"), true},
+		{"where a link leads", "file testdata/want.txt", relink("testdata", "same"), true},
+		{"where another link leads", "file shared/want.txt", relink("testdata", "same"), false},
+		{"a link to nowhere", "file nowhere", relink("nowhere", "neither"), true},
 		{"beyond a link and up again", "file testdata/../shared/want.txt", write("shared/want.txt", "7"), true},
 		{"a file that was absent", "file shared/more.txt", write("shared/more.txt", "7"), true},
 		{"the names in a directory", "file shared", write("shared/more.txt", "7"), true},

@@ -98,9 +98,52 @@ func (c *changer) of(t types.Type) {
 		c.pointer(u)
 	case *types.Interface:
 		c.iface(t, u)
-	case *types.Chan, *types.Signature:
-		c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "nil", "nil", c.x+" = nil")
+	case *types.Chan:
+		c.channel(u)
+	case *types.Signature:
+		c.function(u)
 	}
+}
+
+// channel closes what could be received from: a nil channel blocks for ever,
+// which no assertion sees.
+func (c *changer) channel(u *types.Chan) {
+	if elem, ok := c.file.typeText(u.Elem(), token.NoPos); ok && u.Dir() != types.SendOnly {
+		c.add(rankCoarse, "EMPTY_RETURNS", "replaced by a closed channel", "", "make close", "ch := make(chan ("+elem+"))", "close(ch)", c.x+" = ch")
+	}
+	c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "nil", "nil", c.x+" = nil")
+}
+
+// function gives one that can be called: a nil function panics, which is no
+// assertion either.
+func (c *changer) function(u *types.Signature) {
+	params, ok := c.blanks(u.Params(), u.Variadic())
+	results, okResults := c.blanks(u.Results(), false)
+	if ok && okResults {
+		c.add(rankCoarse, "EMPTY_RETURNS", "replaced by a function that does nothing", "", "", c.x+" = func("+params+") ("+results+") { return }")
+	}
+	c.add(rankPanics, "NULL_RETURNS", "replaced by nil", "nil", "nil", c.x+" = nil")
+}
+
+// blanks lists parameters or results without a name.
+func (c *changer) blanks(list *types.Tuple, variadic bool) (string, bool) {
+	var out []string
+	for i := range list.Len() {
+		t, dots := list.At(i).Type(), ""
+		if variadic && i == list.Len()-1 {
+			s, ok := t.Underlying().(*types.Slice)
+			if !ok {
+				return "", false
+			}
+			t, dots = s.Elem(), "..."
+		}
+		text, ok := c.file.typeText(t, token.NoPos)
+		if !ok {
+			return "", false
+		}
+		out = append(out, "_ "+dots+text)
+	}
+	return strings.Join(out, ", "), true
 }
 
 func (c *changer) zero(operator string) {

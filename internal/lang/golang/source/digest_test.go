@@ -280,6 +280,8 @@ func TestMeaningChangesDigests(t *testing.T) {
 		{"new method", "type T struct{}\nfunc F() any { return T{} }\nfunc G() int { return 1 }", "type T struct{}\nfunc (T) String() string { return \"\" }\nfunc F() any { return T{} }\nfunc G() int { return 1 }", []string{"F()."}},
 		{"far member of a circle", "type A struct{ b *B; n int32 }\ntype B struct{ c *C }\ntype C struct{ a *A }\nfunc F() any { return B{} }", "type A struct{ b *B; n int64 }\ntype B struct{ c *C }\ntype C struct{ a *A }\nfunc F() any { return B{} }", []string{"F()."}},
 		{"directive", "func F() {}", "//go:noinline\nfunc F() {}", []string{"F()."}},
+		{"directive apart", "import _ \"unsafe\"\nfunc g() int { return 1 }\nfunc F() int { return 1 }", "import _ \"unsafe\"\nfunc g() int { return 1 }\nfunc F() int { return 1 }\n//go:linkname g example.org/other.g\n\n", []string{"g()."}},
+		{"function without a body", "import _ \"unsafe\"\n//go:linkname g time.now\nfunc g() int\nfunc F() int { return g() }", "import _ \"unsafe\"\n//go:linkname g time.then\nfunc g() int\nfunc F() int { return g() }", []string{"F().", "g()."}},
 		{"body of a callee", "func g() int { return 1 }\nfunc F() int { return g() }", "func g() int { return 2 }\nfunc F() int { return g() }", []string{"g()."}},
 		{"body of a function in a table", "var t = []func() int{g}\nfunc g() int { return 1 }\nfunc F() int { return t[0]() }", "var t = []func() int{g}\nfunc g() int { return 2 }\nfunc F() int { return t[0]() }", []string{"g()."}},
 		{"literal in a table", "var t = []func() int{func() int { return 1 }}\nfunc F() int { return t[0]() }", "var t = []func() int{func() int { return 2 }}\nfunc F() int { return t[0]() }", []string{"F()."}},
@@ -292,6 +294,74 @@ func TestMeaningChangesDigests(t *testing.T) {
 				t.Errorf("changed (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// What an example asserts is a comment.
+func TestOutputOfAnExampleCounts(t *testing.T) {
+	t.Parallel()
+	root := unpack(t, `
+-- go.mod --
+module example.com/m
+
+go 1.24
+-- m_test.go --
+package m_test
+
+import "fmt"
+
+func Other() {}
+
+func ExampleOther() {
+	fmt.Println(1)
+	fmt.Println(2)
+	// Output:
+	// 1
+	// 2
+}
+`)
+	out := t.TempDir()
+	was := digests(load(t, Request{Root: root, Out: out}).Scan)
+	for _, e := range [][2]string{{"// 2", "// 3"}, {"// Output", "// Unordered output"}, {"// Unordered output:\n\t// 1", "// Output:\n\t//  1  0"}} {
+		edit(t, filepath.Join(root, "m_test.go"), e[0], e[1])
+		now := digests(load(t, Request{Root: root, Out: out}).Scan)
+		if d := cmp.Diff([]string{"ExampleOther(xtest)."}, changed(was, now)); d != "" {
+			t.Errorf("%q became %q: changed (-want +got):\n%s", e[0], e[1], d)
+		}
+		was = now
+	}
+}
+
+// A build constraint can choose another version of the language for its file.
+func TestLanguageOfAFileCounts(t *testing.T) {
+	t.Parallel()
+	root := unpack(t, `
+-- go.mod --
+module example.com/m
+
+go 1.24
+-- a.go --
+package m
+
+var Table = []int{}
+
+func A() int { return 1 }
+-- b.go --
+package m
+
+func B() int { return len(Table) }
+
+func C() int { return 1 }
+`)
+	out := t.TempDir()
+	was := digests(load(t, Request{Root: root, Out: out}).Scan)
+	edit(t, filepath.Join(root, "a.go"), "package m", "//go:build linux || !linux\n\npackage m")
+	if got := changed(was, digests(load(t, Request{Root: root, Out: out}).Scan)); len(got) > 0 {
+		t.Errorf("a constraint that says nothing of the language changed %q", got)
+	}
+	edit(t, filepath.Join(root, "a.go"), "linux || !linux", "go1.21")
+	if d := cmp.Diff([]string{"A().", "B()."}, changed(was, digests(load(t, Request{Root: root, Out: out}).Scan))); d != "" {
+		t.Errorf("changed (-want +got):\n%s", d)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/lang"
 )
 
@@ -21,16 +22,19 @@ func (r *reader) examples() {
 			files = append(files, f)
 		}
 	}
-	symbols := map[string]lang.Symbol{}
-	for _, f := range r.out.Funcs {
-		if f.Symbol.Kind == "example" {
-			symbols[f.Key] = f.Symbol
+	funcs := map[string]*funcFact{}
+	for i := range r.out.Funcs {
+		if f := &r.out.Funcs[i]; f.Symbol.Kind == "example" {
+			funcs[f.Key] = f
 		}
 	}
 	for _, e := range doc.Examples(files...) {
 		name := "Example" + e.Name
-		s, ok := symbols["f:"+r.pkgKey()+"."+name]
+		f, ok := funcs["f:"+r.pkgKey()+"."+name]
 		if ok && (e.Output != "" || e.EmptyOutput) {
+			// The comment is its assertion.
+			f.Own = evidence.DigestParts("example/v1", string(f.Own), e.Output, strconv.FormatBool(e.Unordered))
+			s := f.Symbol
 			r.out.Tests = append(r.out.Tests, lang.Test{Name: name, Kind: "example", Unit: s.Unit, File: s.File, Line: s.Line, Symbol: s.ID})
 		}
 	}

@@ -64,6 +64,7 @@ type declFact struct {
 	Own      evidence.Digest
 	Refs     []int32
 	Embeds   bool // the embedded files of the unit count
+	Value    bool // a constant or a variable
 	TestFile bool
 }
 
@@ -72,6 +73,7 @@ type declFact struct {
 // project.
 type setupFact struct {
 	Own      evidence.Digest
+	Runs     bool // an initialiser, of which the order counts
 	Refs     []int32
 	TestFile bool
 }
@@ -100,7 +102,9 @@ type reader struct {
 	name    string    // its absolute name
 	toks    []tok
 	gen     bool
-	cgo     string // text of the preamble; empty without cgo
+	about   []string            // what the compiler is told about every declaration of the file
+	cgo     string              // text of the preamble; empty without cgo
+	links   map[string][]string // name to its linkname directives, wherever they stand
 	keys    map[string]int32
 	named   map[types.Type][]int32
 	ifaces  map[string]int
@@ -112,14 +116,17 @@ type reader struct {
 func (r *reader) read() {
 	r.keys, r.named, r.ifaces = map[string]int32{}, map[types.Type][]int32{}, map[string]int{}
 	r.marks, r.ids, r.methods = map[string]int{}, map[*ast.FuncDecl]string{}, map[string][]string{}
+	r.links = map[string][]string{}
 	toks := make([][]tok, len(r.files))
 	for i, f := range r.files {
 		toks[i] = tokens(r.sources[r.fileName(f)])
 		r.collectMethods(f, toks[i])
+		r.linknames(f)
 	}
 	for i, f := range r.files {
 		r.file, r.name, r.toks = f, r.fileName(f), toks[i]
 		r.gen, r.cgo = ast.IsGenerated(f), preamble(f)
+		r.about = []string{r.cgo, r.version(f)}
 		for _, d := range f.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
@@ -130,6 +137,7 @@ func (r *reader) read() {
 		}
 		r.entries()
 		r.foreignImports()
+		r.debugSettings()
 	}
 	r.examples()
 	r.concreteTypes()
@@ -172,7 +180,33 @@ func preamble(f *ast.File) string {
 	return ""
 }
 
-// directives are the comments that the compiler obeys.
+// version is the language version of a file whose build constraint asks for
+// another one than its module: the same tokens then mean something else, as the
+// variables of loops do before go1.22.
+func (r *reader) version(f *ast.File) string {
+	v := r.info.FileVersions[f]
+	if m := r.j.pkg.Module; m == nil || v == "go"+m.GoVersion {
+		return ""
+	}
+	return v
+}
+
+// linknames collects the directives that give a name another body. They may
+// stand anywhere in a file.
+func (r *reader) linknames(f *ast.File) {
+	for _, g := range f.Comments {
+		for _, c := range g.List {
+			if fields := strings.Fields(c.Text); len(fields) > 1 && fields[0] == linkname {
+				r.links[fields[1]] = append(r.links[fields[1]], strings.Join(fields, " "))
+			}
+		}
+	}
+}
+
+const linkname = "//go:linkname"
+
+// directives are the comments that the compiler obeys, without those of
+// [reader.linknames].
 func directives(groups ...*ast.CommentGroup) []string {
 	var out []string
 	for _, g := range groups {
@@ -180,6 +214,9 @@ func directives(groups ...*ast.CommentGroup) []string {
 			continue
 		}
 		for _, c := range g.List {
+			if strings.HasPrefix(c.Text, linkname) {
+				continue
+			}
 			if strings.HasPrefix(c.Text, "//go:") || strings.HasPrefix(c.Text, "//export ") {
 				out = append(out, strings.TrimSpace(c.Text))
 			}
@@ -227,7 +264,7 @@ func (r *reader) funcDecl(d *ast.FuncDecl) {
 			Line: r.line(d.Pos()), EndLine: r.line(d.End()), Exported: ast.IsExported(name) && (recv == "" || ast.IsExported(recv)),
 			TestCode: r.testFile(), Generated: r.gen, Statements: statements(d.Body),
 		},
-		Own:      tokenDigest(r.toks, start, end, append(directives(d.Doc), r.cgo)...),
+		Own:      tokenDigest(r.toks, start, end, slices.Concat(directives(d.Doc), r.links[full], r.about)...),
 		UsesC:    d.Body == nil || r.cgo != "",
 		TestFile: r.testFile(),
 	}
@@ -242,6 +279,10 @@ func (r *reader) funcDecl(d *ast.FuncDecl) {
 		r.ids[d] = id
 	}
 	r.out.Funcs = append(r.out.Funcs, fact)
+	if d.Body == nil {
+		// Nobody sees it executed: it is part of what its callers refer to.
+		r.out.Decls = append(r.out.Decls, declFact{Key: fact.Key, Own: fact.Own, Refs: fact.Refs, TestFile: fact.TestFile})
+	}
 	switch {
 	case fact.Symbol.Kind == "test" || fact.Symbol.Kind == "fuzz":
 		r.out.Tests = append(r.out.Tests, lang.Test{Name: name, Kind: fact.Symbol.Kind, Unit: r.j.unit.path, File: fact.Symbol.File, Line: fact.Symbol.Line, Symbol: id})
@@ -360,8 +401,8 @@ func (r *reader) genDecl(g *ast.GenDecl) {
 			start, end := r.span(s)
 			methods := slices.Clone(r.methods[s.Name.Name])
 			slices.Sort(methods)
-			own := tokenDigest(r.toks, start, end, append(append(directives(g.Doc, s.Doc), methods...), r.cgo)...)
-			r.decl(s.Name, own, r.collect(s), false)
+			own := tokenDigest(r.toks, start, end, slices.Concat(directives(g.Doc, s.Doc), methods, r.about)...)
+			r.decl(s.Name, declFact{Own: own, Refs: r.collect(s).refs()})
 		case *ast.ValueSpec:
 			if g.Tok == token.CONST {
 				r.constants(s)
@@ -370,13 +411,16 @@ func (r *reader) genDecl(g *ast.GenDecl) {
 			start, end := r.span(s)
 			dirs := directives(g.Doc, s.Doc)
 			embeds := slices.ContainsFunc(dirs, func(d string) bool { return strings.HasPrefix(d, "//go:embed") })
-			own := tokenDigest(r.toks, start, end, append(dirs, r.cgo)...)
+			for _, n := range s.Names {
+				dirs = append(dirs, r.links[n.Name]...)
+			}
+			own := tokenDigest(r.toks, start, end, slices.Concat(dirs, r.about)...)
 			c := r.collect(s)
 			for _, n := range s.Names {
-				r.decl(n, own, c, embeds)
+				r.decl(n, declFact{Own: own, Refs: c.refs(), Embeds: embeds, Value: true})
 			}
 			if slices.ContainsFunc(s.Values, acts) {
-				r.out.Setup = append(r.out.Setup, setupFact{Own: own, Refs: c.refs(), TestFile: r.testFile()})
+				r.out.Setup = append(r.out.Setup, setupFact{Own: own, Runs: true, Refs: c.refs(), TestFile: r.testFile()})
 			}
 		}
 	}
@@ -414,6 +458,18 @@ func (r *reader) foreignImports() {
 	}
 }
 
+// debugSettings are the lines by which a test binary gets other defaults of the
+// runtime: they hold for the whole process.
+func (r *reader) debugSettings() {
+	for _, g := range r.file.Comments {
+		for _, c := range g.List {
+			if g.Pos() < r.file.Package && strings.HasPrefix(c.Text, "//go:debug ") {
+				r.out.Setup = append(r.out.Setup, setupFact{Own: evidence.DigestParts("debug", strings.TrimSpace(c.Text)), TestFile: r.testFile()})
+			}
+		}
+	}
+}
+
 // constants count by value and type: an edit elsewhere that changes the value,
 // by iota or through another package, changes the digest.
 func (r *reader) constants(s *ast.ValueSpec) {
@@ -427,15 +483,16 @@ func (r *reader) constants(s *ast.ValueSpec) {
 		if o := r.info.Defs[n]; o != nil {
 			col.typ(o.Type())
 		}
-		r.decl(n, own, col, false)
+		r.decl(n, declFact{Own: own, Refs: col.refs(), Value: true})
 	}
 }
 
-func (r *reader) decl(n *ast.Ident, own evidence.Digest, c *collector, embeds bool) {
+func (r *reader) decl(n *ast.Ident, d declFact) {
 	if n.Name == "_" {
 		return // nothing can refer to it; initialisers run at start and are reached
 	}
-	r.out.Decls = append(r.out.Decls, declFact{Key: "d:" + r.pkgKey() + "." + n.Name, Own: own, Refs: c.refs(), Embeds: embeds, TestFile: r.testFile()})
+	d.Key, d.TestFile = "d:"+r.pkgKey()+"."+n.Name, r.testFile()
+	r.out.Decls = append(r.out.Decls, d)
 }
 
 // pkgKey is the package in keys; external tests share the directory, not the key.

@@ -49,6 +49,13 @@ type joiner struct {
 	closure map[string]evidence.Digest // of declarations, by key
 	ids     map[string]string          // symbol id by key
 	vars    map[string][]string        // declaration to the functions that its initialiser names
+	values  map[string]value           // of constants and variables, by key
+}
+
+// value is a constant or a variable, with the names in its initialiser.
+type value struct {
+	own  evidence.Digest
+	refs []string
 }
 
 // unitDigests reads the files beside the sources.
@@ -123,7 +130,7 @@ func (j *joiner) declarations() {
 		refs []string
 	}
 	nodes := map[string]*node{}
-	j.vars = map[string][]string{}
+	j.vars, j.values = map[string][]string{}, map[string]value{}
 	var order []string
 	for _, f := range j.all {
 		for _, d := range f.Decls {
@@ -142,6 +149,9 @@ func (j *joiner) declarations() {
 				order = append(order, d.Key)
 			}
 			nodes[d.Key] = n
+			if d.Value {
+				j.values[d.Key] = value{n.own, n.refs}
+			}
 		}
 	}
 	j.closure = make(map[string]evidence.Digest, len(nodes))
@@ -259,35 +269,65 @@ func (j *joiner) symbols() {
 			}
 			s := fn.Symbol
 			s.Digest = evidence.DigestParts(parts...)
+			s.Values = j.valuesOf(f, fn.Refs)
 			j.scan.Symbols = append(j.scan.Symbols, s)
 		}
 		j.scan.Tests = append(j.scan.Tests, f.Tests...)
 	}
 }
 
+// valuesOf digests the constants and variables that can be come to from some
+// references; empty when there are none.
+func (j *joiner) valuesOf(f *facts, refs []int32) evidence.Digest {
+	seen := map[string]bool{}
+	var work, parts []string
+	for _, k := range refs {
+		work = append(work, f.Keys[k])
+	}
+	for len(work) > 0 {
+		key := work[len(work)-1]
+		work = work[:len(work)-1]
+		v, ok := j.values[key]
+		if !ok || seen[key] {
+			continue
+		}
+		seen[key] = true
+		parts, work = append(parts, key+" "+string(v.own)), append(work, v.refs...)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	slices.Sort(parts)
+	return evidence.DigestParts(append([]string{"values/v1"}, parts...)...)
+}
+
 // setups digests what each unit does when the process starts and around its
-// tests. Where in the package it stands, and in which order, does not count.
+// tests. Where in the package it stands does not count, but for the order in which
+// it runs: that of the files and of the declarations in them.
 func (j *joiner) setups() {
 	digest := map[string]evidence.Digest{}
 	calls := map[string][]string{}
 	for _, c := range j.scan.Calls {
 		calls[c.From] = append(calls[c.From], c.To)
 	}
-	plain, test := map[string][]string{}, map[string][]string{}
+	plain, test := map[string]*setupParts{}, map[string]*setupParts{}
+	for _, u := range j.scan.Units {
+		plain[u.ID], test[u.ID] = &setupParts{}, &setupParts{}
+	}
 	noFiles := evidence.DigestParts("files/v1")
-	add := func(unit string, testCode bool, part string) {
+	of := func(unit string, testCode bool) *setupParts {
 		if testCode {
-			test[unit] = append(test[unit], part)
-		} else {
-			plain[unit] = append(plain[unit], part)
+			return test[unit]
 		}
+		return plain[unit]
 	}
 	var mains []lang.Symbol
 	for _, s := range j.scan.Symbols {
 		digest[s.ID] = s.Digest
 		switch s.Kind {
 		case "init":
-			add(s.Unit, s.TestCode, "init "+string(s.Digest))
+			p := of(s.Unit, s.TestCode)
+			p.inits = append(p.inits, string(s.Digest))
 		case "test_main":
 			mains = append(mains, s)
 		}
@@ -299,7 +339,7 @@ func (j *joiner) setups() {
 			work = work[:len(work)-1]
 			if !seen[id] {
 				seen[id] = true
-				add(s.Unit, true, "main "+id+" "+string(digest[id]))
+				test[s.Unit].others = append(test[s.Unit].others, "main "+id+" "+string(digest[id]))
 				work = append(work, calls[id]...)
 			}
 		}
@@ -310,26 +350,38 @@ func (j *joiner) setups() {
 			for _, k := range s.Refs {
 				parts = append(parts, f.Keys[k], string(j.closure[f.Keys[k]]))
 			}
-			add(f.Unit, s.TestFile, "start "+string(evidence.DigestParts(parts...)))
+			p, d := of(f.Unit, s.TestFile), string(evidence.DigestParts(parts...))
+			if s.Runs {
+				p.initialisers = append(p.initialisers, d)
+			} else {
+				p.others = append(p.others, "start "+d)
+			}
 		}
 	}
 	for i := range j.scan.Units {
 		u := &j.scan.Units[i]
 		if c := j.others[u.ID]; c != noFiles {
-			plain[u.ID] = append(plain[u.ID], "other "+string(c))
+			plain[u.ID].others = append(plain[u.ID].others, "other "+string(c))
 		}
-		u.Setup, u.TestSetup = setupDigest(plain[u.ID]), setupDigest(test[u.ID])
+		u.Setup, u.TestSetup = plain[u.ID].digest(), test[u.ID].digest()
 	}
 }
 
-// setupDigest is empty when there is nothing. Two init functions with the same
-// text count twice; an import that two files have counts once.
-func setupDigest(parts []string) evidence.Digest {
-	if len(parts) == 0 {
+// setupParts are the digests of what is done when a process starts.
+type setupParts struct {
+	initialisers, inits []string // in the order in which they run
+	others              []string // without an order: imports, settings, what TestMain calls
+}
+
+// digest is empty when there is nothing. Two init functions with the same text
+// count twice; an import that two files have counts once.
+func (p *setupParts) digest() evidence.Digest {
+	if len(p.initialisers)+len(p.inits)+len(p.others) == 0 {
 		return ""
 	}
-	slices.Sort(parts)
-	return evidence.DigestParts(append([]string{"setup/v1"}, parts...)...)
+	slices.Sort(p.others)
+	return evidence.DigestParts(slices.Concat(
+		[]string{"setup/v2"}, p.initialisers, []string{"inits"}, p.inits, []string{"others"}, slices.Compact(p.others))...)
 }
 
 // calls lists static edges. A function that is named without being called (a

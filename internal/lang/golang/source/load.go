@@ -31,7 +31,7 @@ type module struct {
 	roots []*packages.Package
 	all   map[string]*packages.Package // by ID: roots and everything they import
 	units []*unitSource
-	tools string // "go1.26.8 linux/amd64"
+	tools string // "go1.26.8 linux/amd64", with the settings of the build
 
 	problems []lang.Problem // of no unit
 }
@@ -260,8 +260,8 @@ func (m *module) unitErrors(u *unitSource) []unitError {
 	return out
 }
 
-// toolchain reads the version from the header of compiled export data: it names
-// what really compiled. Empty when nothing was compiled.
+// toolchain reads the version from the header of compiled export data, which
+// names what really compiled, and adds the settings of the build. Empty when nothing was compiled.
 func (m *module) toolchain() string {
 	for _, id := range []string{"runtime", "testing"} {
 		p := m.all[id]
@@ -277,10 +277,32 @@ func (m *module) toolchain() string {
 		f.Close()
 		_, rest, ok := strings.Cut(string(head[:n]), "go object ")
 		if fields := strings.Fields(rest); ok && len(fields) >= 3 {
-			return fields[2] + " " + fields[0] + "/" + fields[1]
+			return strings.Join(append([]string{fields[2], fields[0] + "/" + fields[1]}, m.settings()...), " ")
 		}
 	}
 	return ""
+}
+
+// buildSettings are the variables by which the go command builds something else
+// from the same sources.
+var buildSettings = []string{
+	"GOFLAGS", "GOEXPERIMENT", "GOAMD64", "GOARM64", "GOFIPS140", "CGO_ENABLED", "CGO_CFLAGS", "CGO_CPPFLAGS", "CGO_CXXFLAGS", "CGO_LDFLAGS",
+}
+
+// settings lists those that are set, as NAME=VALUE.
+func (m *module) settings() []string {
+	var out []string
+	for _, name := range buildSettings {
+		for _, kv := range slices.Backward(m.env) {
+			if v, ok := strings.CutPrefix(kv, name+"="); ok {
+				if v != "" {
+					out = append(out, kv)
+				}
+				break
+			}
+		}
+	}
+	return out
 }
 
 // rel makes a path relative to the checkout and slash-separated; a path outside

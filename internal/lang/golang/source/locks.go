@@ -16,8 +16,8 @@ import (
 
 // locks is the digest of everything that fixes the code of other modules: the
 // directives of go.mod and go.work without comments and layout, the lines of the
-// sum files in any order, vendor/modules.txt, and the files of those imported
-// packages that no version names.
+// sum files in any order, vendor/modules.txt, the versions that the go command
+// chose, and the files of those imported packages that no version names.
 func (m *module) locks() (evidence.Digest, error) {
 	parts := []string{"locks/v1"}
 	add := func(name string, normal func(string, []byte) string) error {
@@ -42,6 +42,7 @@ func (m *module) locks() (evidence.Digest, error) {
 	if err != nil {
 		return "", err
 	}
+	parts = append(parts, m.chosen()...)
 	for _, p := range m.unversioned() {
 		d, err := m.filesDigest(slices.Concat(p.GoFiles, p.OtherFiles, p.EmbedFiles))
 		if err != nil {
@@ -50,6 +51,24 @@ func (m *module) locks() (evidence.Digest, error) {
 		parts = append(parts, p.ID, string(d))
 	}
 	return evidence.DigestParts(append(parts, m.req.Tags...)...), nil
+}
+
+// chosen lists the modules of all imported packages, sorted, each with the
+// version that the go command chose and that of its language. In a workspace the
+// files of another member decide over both.
+func (m *module) chosen() []string {
+	var out []string
+	for _, p := range m.all {
+		if mod := p.Module; mod != nil {
+			version := mod.Version
+			if r := mod.Replace; r != nil {
+				version += " => " + r.Path + " " + r.Version
+			}
+			out = append(out, mod.Path+" "+version+" go "+mod.GoVersion)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // unversioned lists the imported packages of other modules whose contents no

@@ -314,6 +314,78 @@ package unused
 	}
 }
 
+// The same sources are built into something else by another setting.
+func TestSettingsOfTheBuildAreOfTheToolchain(t *testing.T) {
+	t.Parallel()
+	root, out := unpack(t, "-- go.mod --\nmodule example.com/m\n\ngo 1.24\n-- a.go --\npackage m\n\nfunc F() int { return 1 }\n-- a_test.go --\npackage m\n\nimport _ \"testing\"\n"), t.TempDir()
+	tools := func(env ...string) string {
+		return load(t, Request{Root: root, Out: out, Env: append(os.Environ(), env...)}).Scan.Toolchain
+	}
+	plain, other := tools("GOFLAGS="), tools("GOFLAGS=-buildvcs=false")
+	if want := plain + " GOFLAGS=-buildvcs=false"; other != want || plain == "" {
+		t.Errorf("with a flag the toolchain is %q, want %q", other, want)
+	}
+}
+
+// In a workspace another member can decide over the versions of all.
+func TestVersionsThatAMemberChoosesCount(t *testing.T) {
+	t.Parallel()
+	root := unpack(t, `
+-- go.work --
+go 1.24
+
+use (
+	./a
+	./b
+)
+
+replace example.org/dep => ./dep
+-- a/go.mod --
+module example.com/a
+
+go 1.24
+
+require example.org/dep v1.0.0
+-- a/a.go --
+package a
+
+import (
+	"example.com/b"
+	"example.org/dep"
+)
+
+func A() int { return dep.D() + b.B() }
+-- b/go.mod --
+module example.com/b
+
+go 1.22
+
+require example.org/dep v1.0.0
+-- b/b.go --
+package b
+
+func B() int { return 1 }
+-- dep/go.mod --
+module example.org/dep
+-- dep/dep.go --
+package dep
+
+func D() int { return 1 }
+`)
+	out := t.TempDir()
+	locks := func() evidence.Digest {
+		t.Helper()
+		return load(t, Request{Root: root, Out: out, Project: lang.Project{Dir: "a", Name: "example.com/a"}}).Scan.Locks
+	}
+	for _, e := range [][2]string{{"v1.0.0", "v1.1.0"}, {"go 1.22", "go 1.21"}} {
+		before := locks()
+		edit(t, filepath.Join(root, "b/go.mod"), e[0], e[1])
+		if locks() == before {
+			t.Errorf("%s became %s in another member and kept the digest of the locks", e[0], e[1])
+		}
+	}
+}
+
 func TestVendoredCodeCounts(t *testing.T) {
 	t.Parallel()
 	root := unpack(t, `

@@ -34,8 +34,20 @@ func TestUnitSetupDigest(t *testing.T) {
 			t.Errorf("does something at start, and does not count:\n%s", src)
 		}
 	}
+	if a, b := setup("func init() { id(2) }\nfunc init() { id(3) }\n"), setup("func init() { id(3) }\nfunc init() { id(2) }\n"); a == b {
+		t.Error("the order of init functions does not count")
+	}
+	if a, b := setup("var a = id(2)\nvar b = id(3)\n"), setup("var b = id(3)\nvar a = id(2)\n"); a == b {
+		t.Error("the order of initialisers does not count")
+	}
+	if a, b := setup(""), setup("//go:debug panicnil=1\n"); a != b {
+		t.Error("a setting behind the package clause counts")
+	}
+	if scanSource(t, dir, "//go:debug panicnil=1\n\npackage p\n\nfunc f() {}\n").Units[0].Setup == none {
+		t.Error("a setting of the runtime does not count")
+	}
 	if got := setup("// A comment.\nfunc init() { id(2) }\n\nvar table = id( size ) // another\n"); got != table {
-		t.Error("comments, layout and order count")
+		t.Error("comments, layout and the place of an init count")
 	}
 	for _, src := range []string{
 		"var table = id(size)\n\nfunc init() { id(3) }\n", "var table = id(size + 1)\n\nfunc init() { id(2) }\n",

@@ -50,7 +50,7 @@ const Argument = "__proveto_go_source"
 
 // Driver is the name and version of the Go driver. The number grows when
 // symbols, digests or probes change for the same sources.
-const Driver = "go 2"
+const Driver = "go 3"
 
 // Request says what to load. All paths are absolute.
 type Request struct {

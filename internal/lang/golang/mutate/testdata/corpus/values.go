@@ -120,9 +120,9 @@ func reader(s string) io.Reader { return strings.NewReader(s) } // want NULL_RET
 
 func anything() interface{} { return 5 } // want CONSTANT_RETURNS NULL_RETURNS CONSTANTS
 
-func action() func() int { return func() int { return 3 } } // want NULL_RETURNS CONSTANTS
+func action() func() int { return func() int { return 3 } } // want EMPTY_RETURNS NULL_RETURNS CONSTANTS
 
-func channel() chan int { return make(chan int, 2) } // want NULL_RETURNS
+func channel() chan int { return make(chan int, 2) } // want EMPTY_RETURNS NULL_RETURNS
 
 func wait() time.Duration { return 5 * time.Second } // want INCREMENT_RETURNS PRIMITIVE_RETURNS ONE_RETURNS CONSTANT_RETURNS NEGATE_RETURNS ARITHMETIC_BASE
 

@@ -1,0 +1,179 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/ledger"
+	"github.com/proveto/proveto/internal/prove"
+)
+
+// findTouched finds the symbols that a change touches elsewhere than in their own
+// lines, by comparing the project with the one at the base: those that use a
+// constant or a variable that changed, those of which a test called at the base
+// was weakened, and those that were proven at the base and are not any more.
+func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, led *ledger.Ledger, now *prove.Today) error {
+	asked := inv.o.Base != "" || inv.o.Gate || inv.o.ChangedOnly
+	if !asked || len(inv.changed) == 0 {
+		return nil
+	}
+	if inv.touched == nil {
+		inv.touched = map[string]bool{}
+	}
+	p := now.Scan.Project
+	certs, err := led.CertificatesFor(ctx, p.Language, p.Dir)
+	if err != nil {
+		return err
+	}
+	revoked, err := inv.app.revoked(ctx)
+	if err != nil {
+		return err
+	}
+	return inv.atBase(ctx, d, p, func(then *prove.Today) {
+		for _, s := range then.Scan.Symbols {
+			if today, ok := now.Symbol(s.ID); ok && today.Values != s.Values {
+				inv.touched[s.ID] = true
+			}
+		}
+		for _, id := range weakened(then.Scan, now.Scan, inv.fed(d)) {
+			inv.touched[id] = true
+		}
+		lost, held := map[string]bool{}, map[string]bool{}
+		for _, c := range certs {
+			if revoked[c.Digest] != "" || !proves(c.Record) {
+				continue
+			}
+			id := c.Record.Facts.Symbol
+			lost[id] = lost[id] || len(then.Lapses(c.Record)) == 0
+			held[id] = held[id] || len(now.Lapses(c.Record)) == 0
+		}
+		for id := range lost {
+			if lost[id] && !held[id] {
+				inv.touched[id] = true
+			}
+		}
+	})
+}
+
+// fed are the directories whose tests have data files that changed.
+func (inv *invocation) fed(d lang.Driver) map[string]bool {
+	out := map[string]bool{}
+	for name := range inv.changed {
+		if dir, ok := d.TestData(name); ok {
+			out[dir] = true
+		}
+	}
+	return out
+}
+
+// weakened lists what the tests called at the base that were edited or removed
+// since: a change that only weakens, skips or removes a test changes what it
+// guarded. A test is edited with each helper that it calls, with what runs around
+// it (TestMain, the init functions of test files), and with the data of its
+// directory in fed. Calls are followed through helpers of tests, and no further.
+func weakened(then, now *lang.Scan, fed map[string]bool) []string {
+	was, is := testCode(then), testCode(now)
+	calls, callers := map[string][]string{}, map[string][]string{}
+	for _, c := range then.Calls {
+		if _, ok := was[c.From]; ok {
+			calls[c.From] = append(calls[c.From], c.To)
+			callers[c.To] = append(callers[c.To], c.From)
+		}
+	}
+	tests := map[string][]string{} // by unit
+	for _, t := range then.Tests {
+		tests[t.Unit] = append(tests[t.Unit], t.Symbol)
+	}
+	for _, s := range slices.Concat(then.Symbols, now.Symbols) {
+		if s.TestCode && (s.Kind == "test_main" || s.Kind == "init") {
+			callers[s.ID] = append(callers[s.ID], tests[s.Unit]...)
+		}
+	}
+	edited := reach(differing(was, is, fed), func(id string) []string {
+		return slices.DeleteFunc(slices.Clone(callers[id]), func(from string) bool { _, ok := was[from]; return !ok })
+	})
+	return reach(edited, func(id string) []string { return calls[id] })
+}
+
+// differing lists the functions of tests that are not the same; one that is new
+// counts where it runs around other tests, which only callers of its id say.
+func differing(was, is map[string]lang.Symbol, fed map[string]bool) []string {
+	var out []string
+	for id, sy := range was {
+		if is[id].Digest != sy.Digest || fed[path.Dir(sy.File)] {
+			out = append(out, id)
+		}
+	}
+	for id := range is {
+		if _, ok := was[id]; !ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// reach lists what can be come to from some ids, these included.
+func reach(from []string, next func(string) []string) []string {
+	seen := map[string]bool{}
+	for work := from; len(work) > 0; {
+		id := work[len(work)-1]
+		work = work[:len(work)-1]
+		if !seen[id] {
+			seen[id] = true
+			work = append(work, next(id)...)
+		}
+	}
+	return slices.Collect(maps.Keys(seen))
+}
+
+// testCode are the functions of tests, by id.
+func testCode(s *lang.Scan) map[string]lang.Symbol {
+	out := map[string]lang.Symbol{}
+	for _, sy := range s.Symbols {
+		if sy.TestCode {
+			out[sy.ID] = sy
+		}
+	}
+	return out
+}
+
+// atBase calls f with the project as it was at the base, while its files are
+// there; not at all when it was not there, or could not be loaded then.
+func (inv *invocation) atBase(ctx context.Context, d lang.Driver, p lang.Project, f func(*prove.Today)) (err error) {
+	snaps, err := inv.app.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	base := orText(inv.o.Base, "HEAD")
+	inv.p.Phase("scan", p.Name+" at "+base)
+	c, err := snaps.Checkout(ctx, inv.repo, inv.baseTree)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Release(context.WithoutCancel(ctx))) }()
+	found, err := d.Detect(c.Dir())
+	if err != nil {
+		return err
+	}
+	w := inv.workspace()
+	w.Root, w.Tree, w.Builds = c.Dir(), inv.baseTree, false
+	for _, then := range found {
+		if then.Dir != p.Dir {
+			continue
+		}
+		s, err := d.Scan(ctx, w, then)
+		if err == nil {
+			f(prove.NewToday(s, w))
+			return nil
+		}
+		if !credibleSetup(err) {
+			return err
+		}
+		inv.warn("base_not_read", "what was proven and what tests called at "+base+" is not known: "+err.Error())
+	}
+	return nil
+}
