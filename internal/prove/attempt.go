@@ -379,14 +379,19 @@ func (a *attempt) control(ctx context.Context, c charge) (evidence.Run, error) {
 }
 
 // whyRedAlone tells chance from a test that needs another one before it: it runs
-// the test alone on the original once more.
+// the test alone on the original again and again.
 func (u *Unit) whyRedAlone(ctx context.Context, test string, cause error) error {
-	r, err := u.alone(ctx, test, nil)
-	if err != nil {
-		return err
-	}
-	if r.Outcome(test) != evidence.Failed {
+	if !u.hasOthers(test) {
 		return cause
+	}
+	for range evidence.SteadyRounds {
+		r, err := u.alone(ctx, test, nil)
+		if err != nil {
+			return err
+		}
+		if r.Outcome(test) != evidence.Failed {
+			return cause
+		}
 	}
 	return fault.New(fault.Unmeasured, evidence.CodeOrderDependent, "%s passes after other tests, and fails alone in a fresh process", test)
 }

@@ -2,7 +2,9 @@ package prove
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
@@ -68,9 +70,10 @@ func (u *Unit) sortTests(ctx context.Context) error {
 
 // whyRed tells tests that are red from those that only look so: the tests that
 // failed in both baselines run once more without recording what they execute, and
-// those that pass then once more with it. A test that counts allocations or
-// measures time is green for its owner, and is not called red; one that passes
-// the last time fails by chance. Tests that stay red are not in the answer.
+// those that pass then again and again with it and without. A test that counts
+// allocations or measures time is green for its owner, and is not called red; one
+// that does not answer in the same way every time fails by chance. Tests that stay
+// red are not in the answer.
 func (u *Unit) whyRed(ctx context.Context, one, two map[string]evidence.Outcome) (map[string]fault.Code, error) {
 	again := func(tests []string, observe bool) (map[string]evidence.Outcome, error) {
 		r, err := u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeControl, Tests: tests, Observe: observe, Limits: baselineLimits()})
@@ -79,7 +82,8 @@ func (u *Unit) whyRed(ctx context.Context, one, two map[string]evidence.Outcome)
 		}
 		return outcomes(r), nil
 	}
-	var red, green []string
+	var red []string
+	passing := map[string]bool{} // without being observed, every time so far
 	for name, o := range one {
 		if o == evidence.Failed && two[name] == evidence.Failed {
 			red = append(red, name)
@@ -95,22 +99,33 @@ func (u *Unit) whyRed(ctx context.Context, one, two map[string]evidence.Outcome)
 	}
 	for _, name := range red {
 		if unseen[name] == evidence.Passed {
-			green = append(green, name)
+			passing[name] = true
 		}
-	}
-	if len(green) == 0 {
-		return nil, nil
-	}
-	seen, err := again(green, true)
-	if err != nil {
-		return nil, err
 	}
 	codes := map[string]fault.Code{}
-	for _, name := range green {
-		codes[name] = evidence.CodeSwitchSensitive
-		if seen[name] == evidence.Passed {
-			codes[name] = evidence.CodeFlaky
+	for round := range evidence.SteadyRounds {
+		tests := slices.Sorted(maps.Keys(passing))
+		if len(tests) == 0 {
+			return codes, nil
 		}
+		seen, err := again(tests, true)
+		if err != nil {
+			return nil, err
+		}
+		if round > 0 {
+			if unseen, err = again(tests, false); err != nil {
+				return nil, err
+			}
+		}
+		for _, name := range tests {
+			if seen[name] == evidence.Passed || unseen[name] != evidence.Passed {
+				codes[name] = evidence.CodeFlaky
+				delete(passing, name)
+			}
+		}
+	}
+	for name := range passing {
+		codes[name] = evidence.CodeSwitchSensitive
 	}
 	return codes, nil
 }
@@ -132,26 +147,104 @@ func outcomes(r evidence.Run) map[string]evidence.Outcome {
 }
 
 // whyDiffers finds out why a test passed in the first baseline and not in the
-// second: the environment, the order, or chance.
+// second: the environment, the order, or chance. It runs the test alone in one
+// environment and in the other, in turn: only what is seen every time is a reason.
 func (u *Unit) whyDiffers(ctx context.Context, test string) (fault.Code, error) {
-	alone := lang.Request{Purpose: evidence.PurposeControl, Tests: []string{test}, Limits: baselineLimits()}
-	here, err := u.Suite.Run(ctx, alone)
-	if err != nil {
-		return "", err
+	var passed, failed [2]int // here, there
+	for range evidence.SteadyRounds {
+		for i, other := range []bool{false, true} {
+			r, err := u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeControl, Tests: []string{test}, OtherEnv: other, Limits: baselineLimits()})
+			if err != nil {
+				return "", err
+			}
+			if r.Outcome(test) == evidence.Passed {
+				passed[i]++
+			} else {
+				failed[i]++
+			}
+		}
+		switch {
+		case passed[0]*failed[0] > 0, passed[1]*failed[1] > 0, passed[0]*passed[1] > 0:
+			return evidence.CodeFlaky, nil
+		case failed[0] > 0 && !u.hasOthers(test):
+			return evidence.CodeFlaky, nil // it passed alone before: there is no other
+		}
 	}
-	alone.OtherEnv = true
-	there, err := u.Suite.Run(ctx, alone)
-	if err != nil {
-		return "", err
-	}
-	switch a, b := here.Outcome(test), there.Outcome(test); {
-	case a == evidence.Passed && b != evidence.Passed:
+	if passed[0] > 0 {
 		return evidence.CodeEnvSensitive, nil
-	case a != evidence.Passed:
-		// It needs what another test leaves behind.
-		return evidence.CodeOrderDependent, nil
 	}
-	return evidence.CodeFlaky, nil
+	return evidence.CodeOrderDependent, nil // it needs what another test leaves behind
+}
+
+// hasOthers tells whether another test ran beside one and its subtests in the
+// first baseline.
+func (u *Unit) hasOthers(test string) bool {
+	return slices.ContainsFunc(u.Baselines[0].Events(), func(e evidence.Event) bool {
+		return e.Kind == evidence.EventBegin && e.Test != test && !strings.HasPrefix(e.Test, test+"/") && !strings.HasPrefix(test, e.Test+"/")
+	})
+}
+
+// redAlone tells whether a test that passes with the others fails alone, every
+// time; chance says that it gave both answers, or that there are no others.
+func (u *Unit) redAlone(ctx context.Context, test string) (red, chance bool, err error) {
+	for round := range 2 * evidence.SteadyRounds {
+		r, err := u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeControl, Tests: []string{test}, Limits: baselineLimits()})
+		if err != nil {
+			return false, false, err
+		}
+		switch {
+		case r.Outcome(test) == evidence.Passed:
+			return false, round > 0, nil
+		case !u.hasOthers(test):
+			return false, true, nil
+		}
+	}
+	return true, false, nil
+}
+
+// whyNull finds out why tests failed with the switch on and nothing changed: it
+// runs them with the switch and without, in turn.
+func (u *Unit) whyNull(ctx context.Context, tests []string) (map[string]fault.Code, error) {
+	codes := map[string]fault.Code{}
+	open := slices.Clone(tests)
+	var passed map[string]bool // without the switch
+	for round := range evidence.SteadyRounds {
+		if len(open) == 0 {
+			break
+		}
+		plain, err := u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeControl, Tests: open, Limits: u.limits(tests)})
+		if err != nil {
+			return nil, err
+		}
+		null, err := u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeNull, Tests: open, Limits: u.limits(tests)})
+		if err != nil {
+			return nil, err
+		}
+		off, on := outcomes(plain), outcomes(null)
+		if round == 0 {
+			passed = map[string]bool{}
+			for _, name := range open {
+				passed[name] = off[name] == evidence.Passed
+			}
+		}
+		open = slices.DeleteFunc(open, func(name string) bool {
+			if on[name] != evidence.Passed && (off[name] == evidence.Passed) == passed[name] {
+				return false
+			}
+			codes[name] = evidence.CodeFlaky
+			return true
+		})
+	}
+	for _, name := range open {
+		codes[name] = evidence.CodeSwitchSensitive
+		if !passed[name] {
+			codes[name] = evidence.CodeOrderDependent
+			if !u.hasOthers(name) {
+				codes[name] = evidence.CodeFlaky
+			}
+		}
+	}
+	return codes, nil
 }
 
 func (u *Unit) nothingVouches() error {

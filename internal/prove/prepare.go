@@ -233,12 +233,14 @@ func (u *Unit) secondBaseline(ctx context.Context, first evidence.Run, chosen []
 		if three[name] != evidence.Passed {
 			continue // sortTests says why
 		}
-		alone, err := u.Suite.Run(ctx, lang.Request{Purpose: evidence.PurposeControl, Tests: []string{name}, Limits: baselineLimits()})
-		if err != nil {
+		red, chance, err := u.redAlone(ctx, name)
+		switch {
+		case err != nil:
 			return evidence.Run{}, err
-		}
-		if alone.Outcome(name) != evidence.Passed {
+		case red:
 			u.orderDependent(name)
+		case chance:
+			u.Unfit = append(u.Unfit, TestState{Test: name, Code: evidence.CodeFlaky, Detail: "it passed and failed in runs of the same inputs"})
 		}
 	}
 	return ordered, nil
@@ -260,17 +262,31 @@ func (u *Unit) controls(ctx context.Context, chosen []string) error {
 	if err := ended(u.Null, "the null run (switch on, nothing changed)"); err != nil {
 		return err
 	}
-	var fit []string
+	var fit, red []string
 	null := outcomes(u.Null)
 	for _, name := range u.Tests {
 		if null[name] == evidence.Passed {
 			fit = append(fit, name)
-			continue
+		} else {
+			red = append(red, name)
 		}
-		u.Unfit = append(u.Unfit, TestState{
-			Test: name, Code: evidence.CodeSwitchSensitive,
-			Detail: "it fails whenever a probe is switched on, also one that changes nothing",
-		})
+	}
+	codes, err := u.whyNull(ctx, red)
+	if err != nil {
+		return err
+	}
+	for _, name := range red {
+		switch codes[name] {
+		case evidence.CodeOrderDependent:
+			u.orderDependent(name)
+		case evidence.CodeFlaky:
+			u.Unfit = append(u.Unfit, TestState{Test: name, Code: evidence.CodeFlaky, Detail: "it passed and failed in runs of the same inputs"})
+		default:
+			u.Unfit = append(u.Unfit, TestState{
+				Test: name, Code: evidence.CodeSwitchSensitive,
+				Detail: "it fails whenever a probe is switched on, also one that changes nothing",
+			})
+		}
 	}
 	if u.Tests = fit; len(fit) == 0 {
 		return u.nothingVouches()

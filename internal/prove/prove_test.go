@@ -191,6 +191,48 @@ func TestAttemptFlakyTestEarnsNothing(t *testing.T) {
 	}
 }
 
+// A test that fails by chance is called flaky, or red where it was red every time;
+// that it depends on anything else is not said after a few unlucky runs, with or
+// without other tests beside it.
+func TestChanceIsNoOtherReason(t *testing.T) {
+	t.Parallel()
+	said := map[fault.Code]int{}
+	for _, others := range []bool{false, true} {
+		for seed := range uint64(400) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			tests := []scripted{{"TestChance", []string{double}, func(w world) string {
+				if w.probe != "" || r.IntN(2) == 0 {
+					return fails
+				}
+				return passes
+			}}}
+			if others {
+				tests = append(tests, scripted{"TestTriple", []string{triple}, func(world) string { return passes }})
+			}
+			s := newMemory(tests...)
+			u, err := Prepare(t.Context(), s, NewToday(scanOf(s), lang.Workspace{}), testTree)
+			if err != nil {
+				said[fault.From(err).Code]++
+				continue
+			}
+			if st, ok := u.Hindered(double); ok {
+				said[st.Code]++
+				continue
+			}
+			said[fault.Code(attemptOf(t, u, double, Options{}).Reason)]++
+		}
+	}
+	if said[evidence.CodeFlaky] < 400 {
+		t.Errorf("flaky %d times of 800: %v", said[evidence.CodeFlaky], said)
+	}
+	for code, n := range said {
+		// Empty: proven. The test does notice, and was green ten times by chance.
+		if code != evidence.CodeFlaky && code != evidence.CodeBaselineRed && code != "" {
+			t.Errorf("%s, %d times of 800", code, n)
+		}
+	}
+}
+
 func TestPrepareRefuses(t *testing.T) {
 	t.Parallel()
 	hidden, early := newMemory(looks("TestDouble")), newMemory(looks("TestDouble"))
