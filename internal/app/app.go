@@ -103,6 +103,10 @@ func New(s Settings) (*App, error) {
 		a.configErr = err
 		a.Config, err = soundConfig(s)
 	}
+	near, _ := config.CheckVariables(s.Environ) // what is wrong with them loadConfig said
+	for _, text := range near {
+		a.warn("variable", text)
+	}
 	return a, err
 }
 
@@ -332,8 +336,11 @@ func matchesProbe(p lang.Probe, want string) bool {
 }
 
 // names tells whether the user's word names the symbol: its id, its name or the
-// end of it, its file, its directory or its package.
+// end of it, its file, a line of it, its directory or its package.
 func names(s lang.Symbol, want string) bool {
+	if file, line, ok := fileLine(want); ok && s.File == file {
+		return s.Line <= line && line <= s.EndLine
+	}
 	want = strings.TrimPrefix(strings.TrimSuffix(want, "/"), "./")
 	switch {
 	case want == "" || want == ".":
@@ -353,7 +360,7 @@ func nameError(word string, symbols []view.Symbol) error {
 	shown := 0
 	for _, s := range symbols {
 		if shown < 3 && strings.Contains(strings.ToLower(s.Name), lower) {
-			e = e.Hint("proveto why %s", quoteArg(s.Name))
+			e = e.Hint("proveto why %s", called(symbols, s))
 			shown++
 		}
 	}

@@ -28,6 +28,7 @@ type known struct {
 	reason      string // why nothing was measured; used when there is no evidence
 	detail      string
 	command     string
+	call        string // how a command names it; empty: by its name
 }
 
 // stored is a certificate as the ledger holds it.
@@ -64,7 +65,7 @@ func symbolView(k known) view.Symbol {
 	case k.measurement != nil && k.measurement.Word == evidence.Refuted:
 		v.Word, v.Reason = string(evidence.Refuted), k.measurement.Reason
 		v.Detail = survivorSentence(k.measurement.Trials)
-		v.Command = "proveto why " + quoteArg(s.Name)
+		v.Command = "proveto why " + k.called()
 	case k.stale != nil:
 		v.Word, v.Reason, v.Certificate = string(evidence.Stale), k.causes[0].Code, string(k.stale.Digest)
 		v.Detail = causeSentence(k.causes)
@@ -78,17 +79,30 @@ func symbolView(k known) view.Symbol {
 		if retried[k.reason] {
 			v.Blocked = k.reason
 		}
-		v.Command = "proveto prove " + quoteArg(s.Name)
+		v.Command = k.renewal()
 	case k.measurement != nil && k.reason == "":
 		v.Word, v.Reason = string(evidence.NotMeasured), k.measurement.Reason
 		v.Detail = orText(k.measurement.Detail, reasonSentence(v.Reason))
-		v.Command = reasonCommand(v.Reason, s.Name)
+		v.Command = reasonCommand(v.Reason, k.called())
 	default:
 		v.Word, v.Reason = string(evidence.NotMeasured), orText(k.reason, "pending")
 		v.Detail = orText(k.detail, reasonSentence(v.Reason))
-		v.Command = orText(k.command, reasonCommand(v.Reason, s.Name))
+		v.Command = orText(k.command, reasonCommand(v.Reason, k.called()))
 	}
 	return v
+}
+
+// renewal is the command that gets on from a lapsed certificate: measuring again
+// what was not tried since, else what shows why that cannot be done.
+func (k known) renewal() string {
+	reason := k.reason
+	switch {
+	case k.now && k.measurement != nil:
+		reason = k.measurement.Reason
+	case k.reason == "" || k.reason == "pending":
+		return "proveto prove " + k.called()
+	}
+	return orText(k.command, orText(reasonCommand(reason, k.called()), "proveto why "+k.called()))
 }
 
 func mutantViews(trials []evidence.TrialRecord) ([]view.Mutant, view.Share) {
@@ -179,7 +193,7 @@ var reasons = map[string]struct{ text, command string }{
 	string(lang.ToolMissing):      {"a tool is missing", ""},
 	string(lang.Configuration):    {"the project cannot be run as it is configured", ""},
 	string(lang.Permission):       {"permission denied", ""},
-	"dependency_missing":          {"a dependency is missing", "go mod download"},
+	"dependency_missing":          {"a dependency is missing", ""},
 	"database_or_network":         {"its tests need a database or the network", ""},
 	"unsupported_runner":          {"its runner is not supported", ""},
 	"isolation_too_low":           {"isolation is lower than required", "proveto doctor"},
@@ -193,14 +207,15 @@ func reasonSentence(reason string) string {
 	return strings.ReplaceAll(reason, "_", " ")
 }
 
-func reasonCommand(reason, name string) string {
+// reasonCommand takes the symbol as a command calls it; empty: several.
+func reasonCommand(reason, call string) string {
 	r := reasons[reason]
 	switch {
 	case !strings.Contains(r.command, "%s"):
-	case name == "":
-		return "proveto gaps" // of several symbols; it names the command for each
+	case call == "":
+		return "proveto gaps" // it names the command for each
 	default:
-		return fmt.Sprintf(r.command, quoteArg(name))
+		return fmt.Sprintf(r.command, call)
 	}
 	return r.command
 }
@@ -280,7 +295,7 @@ func gaps(symbols []view.Symbol) []view.Gap {
 		}
 		g := view.Gap{
 			Symbol: s.ID, Name: s.Name, Word: s.Word, Reason: s.Reason, File: s.File, Line: s.Line, Risk: s.Risk,
-			Why: s.Detail, Commands: []string{},
+			Why: s.Detail, Commands: []string{orText(s.Command, "proveto why "+called(symbols, s))},
 		}
 		for _, m := range s.Mutants {
 			if m.Status == string(evidence.Survived) {
@@ -289,9 +304,6 @@ func gaps(symbols []view.Symbol) []view.Gap {
 					break
 				}
 			}
-		}
-		if s.Command != "" {
-			g.Commands = append(g.Commands, s.Command)
 		}
 		out = append(out, g)
 	}
@@ -315,7 +327,7 @@ func unmeasured(symbols []view.Symbol) []view.Unmeasured {
 	for _, s := range symbols {
 		if s.Blocked != "" {
 			_, s.Detail, _ = strings.Cut(s.Detail, "; ")
-			s.Reason, s.Command = s.Blocked, reasonCommand(s.Blocked, s.Name)
+			s.Reason = s.Blocked
 		} else if s.Word != string(evidence.NotMeasured) {
 			continue
 		}
@@ -357,7 +369,7 @@ func groupCommand(reason string) string {
 	case "limit", "pending", "interrupted", "proof_off", "static_only":
 		return "proveto start"
 	}
-	return reasonCommand(reason, "")
+	return orText(reasonCommand(reason, ""), "proveto gaps")
 }
 
 func dirOf(file string) string {

@@ -17,6 +17,9 @@ import (
 // loadConfig reads the user's file, the repository's and the environment. No
 // file costs a few failed opens.
 func loadConfig(s Settings, dir string) (*config.Config, error) {
+	if _, err := config.CheckVariables(s.Environ); err != nil {
+		return nil, err
+	}
 	src := config.Sources{Env: s.Getenv, Flags: map[string]string{}}
 	if s.DatabaseURL != "" {
 		src.Flags["store.database_url"] = s.DatabaseURL

@@ -168,10 +168,8 @@ func (a *App) Why(ctx context.Context, word string) (*view.Why, view.Subject, er
 		w.Next = append(w.Next, view.Next{Why: "the newer certificate", Run: "proveto why " + evidence.Digest(w.Certificate.Newer).Short()})
 	case w.Certificate != nil && w.Certificate.Live:
 		w.Next = append(w.Next, view.Next{Why: "run it again, here or on another machine", Run: "proveto verify " + evidence.Digest(s.Certificate).Short() + " --rerun"})
-	case s.Command != "" && !strings.HasPrefix(s.Command, "proveto why"):
-		w.Next = append(w.Next, view.Next{Why: s.Detail, Run: s.Command})
 	default:
-		w.Next = append(w.Next, view.Next{Why: "measure it again after writing a test", Run: "proveto prove " + quoteArg(s.Name)})
+		w.Next = append(w.Next, afterwards(v.Symbols, *s)...)
 	}
 	return w, subject, nil
 }
@@ -185,23 +183,32 @@ func (a *App) pick(ctx context.Context, v *view.Start, word string) (*view.Symbo
 			}
 		}
 	}
-	var found []int
+	var whole, ends []int
 	for i, s := range v.Symbols {
-		if s.ID == word || s.Name == word {
+		switch {
+		case s.ID == word:
 			return &v.Symbols[i], nil
+		case s.Name == word:
+			whole = append(whole, i)
+		case strings.HasSuffix(s.Name, "."+word):
+			ends = append(ends, i)
 		}
-		if strings.HasSuffix(s.Name, "."+word) {
-			found = append(found, i)
-		}
+	}
+	found := whole
+	if len(found) == 0 {
+		found = ends
 	}
 	switch len(found) {
 	case 1:
 		return &v.Symbols[found[0]], nil
 	case 0:
+		if err := excludedError(word, v.Excluded); err != nil {
+			return nil, err
+		}
 	default:
 		e := fault.New(fault.Usage, "ambiguous_id", "%q names %d symbols", word, len(found))
 		for _, i := range found[:min(5, len(found))] {
-			e = e.Hint("proveto why %s", quoteArg(v.Symbols[i].Name))
+			e = e.Hint("proveto why %s", called(v.Symbols, v.Symbols[i]))
 		}
 		return nil, e
 	}
@@ -309,7 +316,7 @@ func (a *App) Status(ctx context.Context) (*view.Status, error) {
 	case tree != inv.snap.Tree:
 		st.Next = view.Next{Why: "the tree changed since the last start", Run: "proveto start"}
 	case st.Worst != nil:
-		st.Next = view.Next{Why: "the worst gap", Run: "proveto why " + quoteArg(st.Worst.Name)}
+		st.Next = view.Next{Why: "the worst gap", Run: "proveto why " + called(now.Symbols, view.Symbol{ID: st.Worst.Symbol, Name: st.Worst.Name, File: st.Worst.File, Line: st.Worst.Line})}
 	default:
 		st.Next = view.Next{Why: "everything is proven; run the verdicts again", Run: "proveto ledger verify"}
 	}

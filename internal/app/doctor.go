@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -56,7 +57,7 @@ func (a *App) Doctor(ctx context.Context, o DoctorOptions) (*view.Doctor, error)
 	if d.Failed > 0 {
 		e := fault.New(fault.Unmeasured, "needs_setup", "%s failed", plural(d.Failed, "check"))
 		for _, c := range d.Checks {
-			if c.State == view.CheckFail && c.Fix != "" {
+			if c.State == view.CheckFail && c.Fix != "" && !slices.Contains(e.Hints, c.Fix) {
 				e = e.Hint("%s", c.Fix)
 			}
 		}
@@ -163,6 +164,7 @@ func (a *App) doctorSample(ctx context.Context, d *view.Doctor) {
 			}
 			return ""
 		}
+		s.Environ = slices.DeleteFunc(slices.Clone(s.Environ), func(kv string) bool { return strings.HasPrefix(kv, "PROVETO_") })
 		inner, err := New(s)
 		if err != nil {
 			return err
@@ -214,7 +216,11 @@ func (a *App) doctorProof(ctx context.Context, d *view.Doctor) error {
 		d.Checks = append(d.Checks, c)
 	}
 	for _, t := range append(v.Suite.Red, v.Suite.Flaky...) {
-		d.Checks = append(d.Checks, view.Check{Name: t.Test, State: view.CheckFail, Detail: t.Note})
+		detail := t.Note
+		if t.File != "" {
+			detail = placeOf(t.File, t.Line) + ": " + detail
+		}
+		d.Checks = append(d.Checks, view.Check{Name: t.Test, State: view.CheckFail, Detail: detail, Fix: t.Command})
 	}
 	if len(d.Checks) == 0 {
 		d.Checks = append(d.Checks, view.Check{Name: "proof", State: view.CheckOK, Detail: "nothing kept the last start from measuring"})

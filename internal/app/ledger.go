@@ -160,9 +160,11 @@ func (a *App) LedgerEntry(ctx context.Context, word string) (*view.LogEntry, err
 			return nil, err
 		}
 	}
-	entries, err := led.Entries(ctx, seq, seq, "")
-	if err != nil {
-		return nil, err
+	var entries []ledger.Entry
+	if seq > 0 {
+		if entries, err = led.Entries(ctx, seq, seq, ""); err != nil {
+			return nil, err
+		}
 	}
 	if len(entries) == 0 {
 		return nil, fault.New(fault.NotFound, "not_found", "the ledger has no entry %d", seq).Hint("proveto ledger log")

@@ -144,10 +144,13 @@ func (inv *invocation) checkNames() error {
 		for _, p := range inv.projects {
 			for _, r := range p.order {
 				found = found || names(r.Symbol, want)
-				all = append(all, view.Symbol{Name: r.Name})
+				all = append(all, view.Symbol{ID: r.ID, Name: r.Name, File: r.File, Line: r.Line})
 			}
 		}
 		if !found {
+			if err := excludedError(want, inv.excluded); err != nil {
+				return err
+			}
 			return nameError(want, all)
 		}
 	}
@@ -189,9 +192,16 @@ func (u *unit) explained() error {
 }
 
 // unfitNotes adds the tests of a unit that cannot vouch to the red or the flaky.
-func unfitNotes(red, flaky []view.TestNote, unit string, tests []prove.TestState) (r, f []view.TestNote) {
+func (inv *invocation) unfitNotes(red, flaky []view.TestNote, u *unit, tests []prove.TestState) (r, f []view.TestNote) {
 	for _, t := range tests {
-		n := view.TestNote{Test: t.Test, Package: unit, File: t.File, Line: t.Line, Note: orText(firstLine(t.Detail), reasonSentence(string(t.Code)))}
+		note := orText(firstLine(t.Detail), reasonSentence(string(t.Code)))
+		if t.Code == evidence.CodeFlaky || t.Code == evidence.CodeEnvSensitive {
+			note = strings.ReplaceAll(string(t.Code), "_", " ") + ": " + note
+		}
+		n := view.TestNote{
+			Test: t.Test, Package: u.id, File: t.File, Line: t.Line, Note: note,
+			Command: inv.testCommand(u, t.Test, t.Code),
+		}
 		if t.Code == evidence.CodeBaselineRed || t.Code == evidence.CodeIncomplete {
 			red = append(red, n)
 		} else {

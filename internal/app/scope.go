@@ -113,7 +113,7 @@ func (inv *invocation) gated(v *view.Start) []view.Symbol {
 	scope := []view.Symbol{}
 	for _, s := range v.Symbols {
 		asked := len(inv.o.Only) == 0 || slices.ContainsFunc(inv.o.Only, func(want string) bool {
-			return names(lang.Symbol{ID: s.ID, Name: s.Name, Unit: s.Package, File: s.File}, want)
+			return names(lang.Symbol{ID: s.ID, Name: s.Name, Unit: s.Package, File: s.File, Line: s.Line, EndLine: s.EndLine}, want)
 		})
 		if asked && (s.Changed || !inv.gatesChange()) {
 			scope = append(scope, s)

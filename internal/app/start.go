@@ -130,6 +130,8 @@ type invocation struct {
 	excluded []view.Excluded
 	tools    string // fingerprints of the drivers, part of the run key
 	previous *view.Start
+	// comparable says that previous is about the same branch and the same part of it.
+	comparable bool
 	recorder
 	work
 }
@@ -173,6 +175,7 @@ func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (inv *invo
 	if inv.repo, err = snaps.Locate(ctx, a.dir("")); err != nil {
 		return inv, err
 	}
+	inv.o.Only = inv.fromHere(inv.o.Only)
 	inv.subject = view.Subject{Repository: inv.repo.Name, Dir: inv.repo.Root}
 	if inv.snap, err = snaps.Seal(ctx, inv.repo, snapshot.Options{Rev: o.Rev}); err != nil {
 		return inv, err
@@ -271,6 +274,7 @@ func (inv *invocation) scan(ctx context.Context) error {
 		inv.warn("previous_result", err.Error())
 	} else if saved != nil {
 		inv.previous = saved.Start
+		inv.comparable = saved.Subject.Branch == inv.subject.Branch && (!saved.Narrow && !inv.narrow() || saved.Scope == inv.scope)
 	}
 	sealed, err := ledger.SnapshotDraft(ledger.Snapshot{Tree: inv.snap.Tree, Commit: inv.snap.Commit, Repo: inv.repo.ID, Dirty: inv.snap.Dirty})
 	if err != nil {
@@ -292,7 +296,12 @@ func (inv *invocation) scan(ctx context.Context) error {
 				if !credibleSetup(err) {
 					return err
 				}
-				failures = append(failures, fmt.Errorf("%s: %w", lp.Dir, err))
+				e := *fault.From(err)
+				e.Hints = slices.Clone(e.Hints)
+				for i, h := range e.Hints {
+					e.Hints[i] = inv.inProject(lp, h)
+				}
+				failures = append(failures, fmt.Errorf("%s: %w", lp.Dir, &e))
 				continue
 			}
 			if err := inv.join(ctx, led, d, s); err != nil {
@@ -300,6 +309,7 @@ func (inv *invocation) scan(ctx context.Context) error {
 			}
 		}
 	}
+	inv.callApart()
 	switch {
 	case len(inv.projects) > 0:
 		for _, f := range failures {
@@ -460,7 +470,7 @@ func (inv *invocation) view() *view.Start {
 			}
 		}
 	}
-	if inv.previous != nil {
+	if inv.previous != nil && inv.comparable {
 		before := inv.previous.Counts
 		v.Before = &before
 	}
@@ -505,7 +515,7 @@ func (inv *invocation) judge(v *view.Start) error {
 		for _, s := range v.Symbols {
 			if s.Strength.Den > 0 && float64(s.Strength.Num) < inv.o.Strength*float64(s.Strength.Den) {
 				return fault.New(fault.Negative, "strength_too_low", "%s: %d of %d probes killed, the bar is a share of %g", s.Name, s.Strength.Num, s.Strength.Den, inv.o.Strength).
-					Hint("proveto why %s", quoteArg(s.Name))
+					Hint("proveto why %s", called(v.Symbols, s))
 			}
 		}
 	}
@@ -535,7 +545,10 @@ func nothingMeasured(v *view.Start, left []view.Unmeasured) error {
 		return fault.New(fault.Unmeasured, "no_tests", "no test was found that reaches any of the %d behaviours: looked for Test, Example and Fuzz functions in *_test.go", c.Total).Hint("proveto gaps")
 	case "baseline_failed":
 		return redSuite(v)
-	case "out_of_budget", "pending", "limit":
+	case string(codeOutOfBudget):
+		return fault.New(fault.Unmeasured, codeOutOfBudget, "the budget ended before any of the %d behaviours could be measured", c.Total).
+			Hint("proveto start --budget 0").Hint("proveto start goes on from what is built already")
+	case "pending", "limit":
 		return nil
 	}
 	e := fault.New(fault.Unmeasured, "needs_setup", "%s: %s", top.Reason, top.Detail)

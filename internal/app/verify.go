@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/lang"
 	"github.com/proveto/proveto/internal/ledger"
 	"github.com/proveto/proveto/internal/prove"
@@ -33,9 +35,19 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 	if err != nil {
 		return nil, err
 	}
+	if o.VerifierKey != "" {
+		if _, _, err := identity.ParseVerifierKey(o.VerifierKey); err != nil {
+			return nil, fault.New(fault.Usage, "usage", "--signer %.100q is no engine key: want the verifier_key that the other machine shows", o.VerifierKey).
+				Hint("proveto ledger head --json=verifier_key")
+		}
+	}
 	v := &view.Verified{}
 	var rec evidence.CertificateRecord
 	if raw, rerr := os.ReadFile(a.dir(o.Target)); rerr == nil {
+		if !bytes.Contains(raw, []byte(`"payload`)) {
+			return nil, fault.New(fault.Usage, "bad_id", "%s is a file, and no exported certificate", o.Target).
+				Hint("proveto ledger export ID -o FILE").Hint("proveto ledger log --kind certificate")
+		}
 		c, st, err := ledger.OpenExport(ctx, raw, o.VerifierKey)
 		if err != nil {
 			e := fault.From(err)
@@ -44,6 +56,12 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 		rec = c.Record()
 		v.Kind, v.ID, v.Signed, v.Signer = "export", string(c.Digest()), true, st.Predicate.Ledger.VerifierKey
 		v.Trusted = o.VerifierKey != ""
+		v.Check = "proveto verify " + quoteArg(o.Target) + " --rerun"
+		if v.Trusted {
+			v.Check += " --signer " + quoteArg(o.VerifierKey)
+		}
+	} else if o.VerifierKey != "" {
+		return nil, fault.New(fault.Usage, "usage", "--signer is for an exported certificate, and there is no file %s", o.Target).Hint("proveto verify FILE --signer KEY")
 	} else {
 		id, err := led.Resolve(ctx, o.Target)
 		if err != nil {
@@ -76,6 +94,7 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 				Hint("proveto ledger verify checks everything")
 		}
 		v.Kind, v.ID = id.What, id.String()
+		v.Check = "proveto verify " + id.Digest.Short() + " --rerun"
 	}
 	v.Sound = true
 	st := stored{Digest: evidence.Digest(v.ID), Record: rec}

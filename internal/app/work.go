@@ -528,7 +528,9 @@ func (inv *invocation) unreached(k *known, own *unit) {
 		e := fault.From(own.explained())
 		k.reason, k.detail = string(e.Code), firstLine(e.Error())
 		if len(e.Hints) > 0 {
-			k.command = e.Hints[0]
+			k.command = inv.inProject(own.project.Project, e.Hints[0])
+		} else if unfit := own.unfit(); len(unfit) > 0 {
+			k.command = inv.testCommand(own, unfit[0].Test, unfit[0].Code)
 		}
 	case !inv.proofOn():
 		k.reason = "proof_off"
@@ -537,11 +539,13 @@ func (inv *invocation) unreached(k *known, own *unit) {
 		k.reason = string(codeOutOfBudget)
 	case own == nil || own.tests == 0:
 		k.reason = string(lang.NoTests)
-	case hindered(k, own):
+	case inv.hindered(k, own):
 	default:
 		k.reason = string(evidence.NoCoverage)
 		if own.project.someIdle() {
 			k.detail = "no test of its own package reaches it; the others were not run"
+		} else if inv.elsewhere(own.project) {
+			k.detail = "no test of its own module reaches it; those of other modules were not run for it"
 		}
 	}
 }
@@ -569,7 +573,7 @@ func (p *project) someIdle() bool {
 
 // hindered words a target that is reached only by tests that cannot vouch. Those
 // of its own unit come first.
-func hindered(k *known, own *unit) bool {
+func (inv *invocation) hindered(k *known, own *unit) bool {
 	units := []*unit{own}
 	for _, id := range slices.Sorted(maps.Keys(own.project.units)) {
 		units = append(units, own.project.units[id])
@@ -580,6 +584,7 @@ func hindered(k *known, own *unit) bool {
 		}
 		if t, ok := u.ready.Hindered(k.ranked.ID); ok {
 			k.reason, k.detail = string(t.Code), fmt.Sprintf("only %s reaches it: %s", t.Test, orText(firstLine(t.Detail), reasonSentence(string(t.Code))))
+			k.command = inv.testCommand(u, t.Test, t.Code)
 			return true
 		}
 	}
@@ -763,14 +768,14 @@ func (inv *invocation) suiteView() view.Suite {
 	for _, p := range inv.projects {
 		for _, u := range p.units {
 			if u.ready == nil {
-				v.Red, v.Flaky = unfitNotes(v.Red, v.Flaky, u.id, u.unfit())
+				v.Red, v.Flaky = inv.unfitNotes(v.Red, v.Flaky, u, u.unfit())
 				continue
 			}
 			v.Packages++
 			v.Passed += u.ready.Leaves
 			v.Skipped += len(u.ready.Skipped)
 			v.Tests += u.ready.Leaves + len(u.ready.Skipped) + len(u.ready.Unfit)
-			v.Red, v.Flaky = unfitNotes(v.Red, v.Flaky, u.id, u.ready.CannotVouch())
+			v.Red, v.Flaky = inv.unfitNotes(v.Red, v.Flaky, u, u.ready.CannotVouch())
 		}
 	}
 	byName := func(s []view.TestNote) {

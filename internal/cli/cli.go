@@ -18,6 +18,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -148,7 +149,8 @@ func newRoot(c *command) *cobra.Command {
 	words(root, f, "color", "auto", "always", "never")
 	words(root, f, "progress", "auto", "plain", "json", "none")
 	root.SetFlagErrorFunc(flagFault)
-	root.SetHelpCommand(newHelp())
+	root.SetHelpCommand(newHelp(c))
+	root.SetHelpFunc(c.documented(root.HelpFunc()))
 	root.SetUsageTemplate(usageTemplate)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		c.begun = true
@@ -190,7 +192,9 @@ func (c *command) bounded(ctx context.Context) (context.Context, context.CancelF
 func (c *command) jsonWanted() bool { return c.flags.json != "" }
 
 func (c *command) stdoutStyle() render.Style {
-	return render.DetectStyle(c.env.Getenv, c.env.StdoutTerminal && c.flags.output == "", c.flags.color)
+	s := render.DetectStyle(c.env.Getenv, c.env.StdoutTerminal && c.flags.output == "", c.flags.color)
+	s.Commands = c
+	return s
 }
 
 func (c *command) stderrStyle() render.Style {
@@ -199,7 +203,10 @@ func (c *command) stderrStyle() render.Style {
 
 // finish writes the answer and the error, and returns the exit code.
 func (c *command) finish(cmd *cobra.Command, err error) int {
-	f := fault.From(err)
+	f := c.hereFault(spaceless(fault.From(err)))
+	if c.app != nil && c.answer != nil && c.answer.warnings == nil {
+		c.answer.warnings = c.app.Warnings()
+	}
 	if c.jsonWanted() {
 		if werr := c.write(func(w io.Writer) error { return render.JSON(w, c.envelope(cmd, f)) }); werr != nil {
 			return c.lastResort(werr)
@@ -257,20 +264,20 @@ func (c *command) write(fn func(io.Writer) error) error {
 func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
 	a := c.answer
 	if a == nil {
-		a = &answer{schema: "proveto/" + strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "proveto"), " "), " ", ".") + "/v1"}
-		if a.schema == "proveto//v1" {
-			a.schema = "proveto/status/v1"
-		}
+		a = &answer{schema: schemaOf(cmd)}
 	}
 	out := view.Answer{
-		Schema: a.schema, OK: f == nil, Code: string(fault.OK), Subject: a.subject, Head: a.head, Data: a.data,
-		Warnings: a.warnings, Next: a.next, Message: a.message, Hints: []string{}, Version: c.env.Version,
+		Schema: a.schema, OK: f == nil, Code: string(fault.OK), Subject: a.subject, Head: a.head, Data: c.hereData(a.data),
+		Warnings: a.warnings, Message: a.message, Hints: []string{}, Version: c.env.Version,
 	}
 	if out.Data == nil {
 		out.Data = struct{}{}
 	}
 	if out.Warnings == nil {
 		out.Warnings = []view.Warning{}
+	}
+	for _, n := range a.next {
+		out.Next = append(out.Next, view.Next{Why: n.Why, Run: c.Here(n.Run)})
 	}
 	if f != nil {
 		out.Code, out.Exit, out.Message = string(f.Code), f.Kind.Exit(), f.Error()
@@ -281,7 +288,7 @@ func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
 			}
 		}
 		if len(out.Next) == 0 && out.Exit >= 1 && out.Exit <= 5 {
-			out.Next = []view.Next{{Why: "see what this machine and this repository lack", Run: "proveto doctor"}}
+			out.Next = []view.Next{{Why: "see what this machine and this repository lack", Run: c.Here("proveto doctor")}}
 		}
 	}
 	if out.Next == nil {
@@ -295,4 +302,29 @@ func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
 		}
 	}
 	return out
+}
+
+// schemaOf is the schema of a command's answer: a refusal has the one of success.
+func schemaOf(cmd *cobra.Command) string {
+	name := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "proveto"), " "), " ", ".")
+	switch name {
+	case "":
+		name = "status"
+	case "start", "prove", "why", "gaps", "report", "waive":
+		name = "prove." + name
+	case "config.get":
+		name = "config.show"
+	}
+	return "proveto/" + name + "/v1"
+}
+
+// spaceless names the one thing that helps when a disk is full, wherever that
+// showed: in a write of ours, or in the words of a tool.
+func spaceless(f *fault.Error) *fault.Error {
+	if f == nil || slices.Contains(f.Hints, "proveto gc") || !errors.Is(f, syscall.ENOSPC) && !strings.Contains(strings.ToLower(f.Error()), "no space left on device") {
+		return f
+	}
+	out := *f
+	out.Code, out.Hints = "no_space", append(slices.Clone(f.Hints), "proveto gc", "PROVETO_CACHE=DIR proveto start")
+	return &out
 }

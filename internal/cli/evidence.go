@@ -56,6 +56,9 @@ func newGaps(c *command) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := atLeast(cmd, "limit", 1, o.Limit); err != nil {
+				return err
+			}
 			g, subject, err := a.Gaps(cmd.Context(), o)
 			if err != nil {
 				return err
@@ -215,6 +218,9 @@ func newVerify(c *command) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := atLeast(cmd, "times", 1, o.Times); err != nil {
+				return err
+			}
 			ctx, stop := c.bounded(cmd.Context())
 			defer stop()
 			p := c.newProgress(0)
@@ -225,6 +231,9 @@ func newVerify(c *command) *cobra.Command {
 				c.answer = &answer{
 					schema: "proveto/verify/v1", data: v, message: v.Text,
 					text: func(out io.Writer, s render.Style) error { return render.Verified(out, *v, s) },
+				}
+				if !o.Rerun && v.Check != "" {
+					c.answer.next = []view.Next{{Why: "make every run again on this machine", Run: v.Check}}
 				}
 			}
 			return err

@@ -27,7 +27,7 @@ func addHelpTopics(root *cobra.Command) {
 		{"environment", "The variables that are read", "  PROVETO_STATE         where the ledger, keys and reports are\n" +
 			"  PROVETO_CACHE         where checkouts and builds are; may be deleted at any time\n" +
 			"  PROVETO_DATABASE_URL  a PostgreSQL database instead of the embedded one\n" +
-			"  PROVETO_SECTION_KEY   every configuration key, as PROVETO_GATE_MIN_PROVEN\n" +
+			"  PROVETO_SECTION_KEY   every configuration key, as PROVETO_GATE_MIN_PROVEN; one that is no key is refused\n" +
 			"  NO_COLOR, CLICOLOR_FORCE, TERM=dumb, CI\n\nNo variable switches a check off."},
 		{"codes", "Every code of an answer, and what it means", codesText()},
 		{"config", "The keys of proveto.yaml", configText()},

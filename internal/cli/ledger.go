@@ -37,6 +37,12 @@ func newLedgerLog(c *command) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := atLeast(cmd, "limit", 1, o.Limit); err != nil {
+				return err
+			}
+			if err := atLeast(cmd, "from", 0, int(o.From)); err != nil {
+				return err
+			}
 			l, err := a.LedgerLog(cmd.Context(), o)
 			if err != nil {
 				return err
@@ -60,7 +66,7 @@ func newLedgerShow(c *command) *cobra.Command {
 		Use:     "show SEQ|ID",
 		Short:   "Show one entry in full",
 		Long:    "Show one entry with its canonical body and its leaf hash.",
-		Example: "  proveto ledger show 0\n  proveto ledger show 5f1c0a9e",
+		Example: "  proveto ledger show 1\n  proveto ledger show 5f1c0a9e",
 		Args:    exactly(1, "ledger show needs a sequence number or an id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := c.open()

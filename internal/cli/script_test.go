@@ -150,6 +150,11 @@ func (w *world) proveSample() error {
 func (w *world) setup(env *testscript.Env) error {
 	env.Vars = append(env.Vars, w.environ(filepath.Join(env.WorkDir, "home"), filepath.Join(env.WorkDir, "state"))...)
 	env.Setenv("PROVETO_BIN", filepath.Join(w.bin, "proveto"))
+	gate, err := filepath.Abs("../../.ci/gate")
+	if err != nil {
+		return err
+	}
+	env.Setenv("GATE", gate)
 	env.Setenv("SAMPLE", filepath.Join(w.dir, "sample"))
 	env.Setenv("TMPDIR", filepath.Join(env.WorkDir, "tmp"))
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,10 @@ func newStart(c *command) *cobra.Command {
 				}
 				c.flags.dir = path
 			}
-			var err error
+			err := atLeast(cmd, "limit", 0, o.Limit)
+			if err != nil {
+				return err
+			}
 			if o.Budget, err = parseBudget(budget); err != nil {
 				return err
 			}
@@ -50,7 +54,8 @@ func newStart(c *command) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.Base, "base", "", "the changed scope is what differs from `REF`; only that is measured")
 	f.StringVar(&budget, "budget", "", "stop proving after `D`; 0 is no limit (default 60s on a terminal, else none)")
-	f.IntVarP(&o.Limit, "limit", "n", -1, "attempt at most `N` behaviours; 0 makes no attempt")
+	f.IntVarP(&o.Limit, "limit", "n", -1, "attempt at most `N` behaviours, 0 none; without it all")
+	f.Lookup("limit").DefValue = "0" // -1 cannot be given, and is not shown
 	f.StringSliceVar(&o.Only, "only", nil, "only this `SYMBOL`, file or package; may be repeated")
 	offers(cmd, "only", c.offer(symbols, cobra.ShellCompDirectiveDefault))
 	f.StringVar(&o.Rev, "rev", "", "measure commit `REV` instead of the working copy")
@@ -58,13 +63,13 @@ func newStart(c *command) *cobra.Command {
 	f.BoolVar(&o.StaticOnly, "static-only", false, "run no code of the project")
 	f.BoolVar(&o.Score, "score", false, "try every probe of every kind")
 	f.Float64Var(&o.Strength, "require-strength", 0, "exit 3 when a behaviour's killed share is below `S`; implies --score")
-	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without a change, all that was asked for")
+	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed since --base, else since HEAD, is not guarded as proveto.yaml asks; nothing changed since --base passes, without it everything is judged then")
 	addReportFlags(cmd, &o)
 	return cmd
 }
 
 func addReportFlags(cmd *cobra.Command, o *app.StartOptions) {
-	cmd.Flags().StringSliceVar(&o.Formats, "format", nil, "reports to write: html, md, json, mutation (default all)")
+	cmd.Flags().StringSliceVar(&o.Formats, "format", nil, "reports to write: "+strings.Join(app.ReportKinds(), ", ")+" (default reports.formats: "+app.DefaultFormats()+")")
 	words(cmd, cmd.Flags(), "format", app.ReportKinds()...)
 	cmd.Flags().StringVar(&o.ReportDir, "report-dir", "", "write the reports to `DIR` (default below the state directory)")
 }
@@ -144,7 +149,7 @@ func newProve(c *command) *cobra.Command {
 	f.StringSliceVar(&o.Mutants, "mutant", nil, "only probes of this `OPERATOR` or kind, or the one with this digest; may be repeated")
 	offers(cmd, "test", c.offer(tests, cobra.ShellCompDirectiveNoFileComp))
 	offers(cmd, "mutant", cobra.FixedCompletions(app.ProbeKinds(), cobra.ShellCompDirectiveNoFileComp))
-	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without a change, all that was asked for")
+	f.BoolVar(&o.Gate, "gate", false, "exit 3 when the targets, with --diff those that changed, are not guarded as proveto.yaml asks; nothing changed passes")
 	addReportFlags(cmd, &o)
 	return cmd
 }

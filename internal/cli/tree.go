@@ -70,7 +70,7 @@ func onlySubcommands(cmd *cobra.Command, args []string) error {
 }
 
 // newHelp replaces cobra's help: an unknown topic is a usage error there too.
-func newHelp() *cobra.Command {
+func newHelp(c *command) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND|TOPIC]",
 		GroupID: "machine",
@@ -109,6 +109,21 @@ func helpTopic(root *cobra.Command, args []string) error {
 		of = next
 	}
 	return nil
+}
+
+// documented makes help a document too, where one is asked for.
+func (c *command) documented(show func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, args []string) {
+		if !c.jsonWanted() {
+			show(cmd, args)
+			return
+		}
+		var page strings.Builder
+		cmd.SetOut(&page)
+		show(cmd, args)
+		cmd.SetOut(nil)
+		c.answer = &answer{schema: "proveto/help/v1", data: map[string]any{"topic": strings.TrimPrefix(cmd.CommandPath(), "proveto "), "text": page.String()}}
+	}
 }
 
 // usageTemplate leaves the common flags to their own page, so that the help of

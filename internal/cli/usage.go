@@ -121,6 +121,14 @@ var wants = map[string]string{
 	"duration": "a duration such as 90s or 5m", "stringSlice": "a list separated by commas",
 }
 
+// atLeast refuses a number of a flag that is given and too small.
+func atLeast(cmd *cobra.Command, flag string, least, n int) error {
+	if n >= least || !cmd.Flags().Changed(flag) {
+		return nil
+	}
+	return misuse(cmd, "--%s wants a whole number, at least %d, not %d", flag, least, n)
+}
+
 // flagFault says what is wrong with a flag, and names the nearest one that
 // exists.
 func flagFault(cmd *cobra.Command, err error) error {

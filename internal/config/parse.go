@@ -88,10 +88,13 @@ func syntax(at Origin, err error) error {
 	var ye yaml.Error
 	if errors.As(err, &ye) && ye.GetToken() != nil {
 		at.Line, at.Column = ye.GetToken().Position.Line, ye.GetToken().Position.Column
-		return invalid(at, "%s", ye.GetMessage())
+		return invalid(at, "%s", oneLine(ye.GetMessage())).Hint("proveto help config")
 	}
-	return fault.New(fault.Usage, CodeInvalid, "%s: %s", at.Name, yaml.FormatError(err, false, false))
+	return fault.New(fault.Usage, CodeInvalid, "%s: %s", at.Name, oneLine(yaml.FormatError(err, false, false))).Hint("proveto help config")
 }
+
+// oneLine keeps a message of a library on one line.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func place(at Origin, n ast.Node) Origin {
 	if t := n.GetToken(); t != nil && t.Position != nil {

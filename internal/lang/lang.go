@@ -47,6 +47,13 @@ type Explainer interface {
 	Explain(output []byte) (err *fault.Error, ok bool)
 }
 
+// Commander is a driver that can say how a person runs one test without us: the
+// command line of the project's own runner, in the project at the absolute path
+// dir, for the unit in unitDir below it, a test by its full name, so many times.
+type Commander interface {
+	TestCommand(dir, unitDir, test string, times int) string
+}
+
 // Bound applies the limits of the workspace to those that a run asks for.
 func (w Workspace) Bound(p evidence.Purpose, l evidence.Limits) evidence.Limits {
 	if w.Limits.Wall > 0 && (p == evidence.PurposeBaseline || l.Wall > w.Limits.Wall) {

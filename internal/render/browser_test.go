@@ -99,7 +99,7 @@ func TestReportWorksFromADiskWithoutScripts(t *testing.T) {
 		name  string
 		start view.Start
 		width int64
-	}{{"narrow", s, 320}, {"empty", view.Start{Says: view.Says}, 1280}, {"wide", s, 1280}}
+	}{{"narrow", s, 420}, {"empty", view.Start{Says: view.Says}, 1280}, {"wide", s, 1280}}
 	for _, v := range visits {
 		file := filepath.Join(dir, v.name+".html")
 		if err := os.WriteFile(file, []byte(reportOf(t, v.start)), 0o600); err != nil {
@@ -113,6 +113,10 @@ func TestReportWorksFromADiskWithoutScripts(t *testing.T) {
 			t.Fatalf("%s: %v", v.name, err)
 		}
 		want := pageFacts{Headline: v.start.Headline(), Says: view.Says, Sections: 7, Display: "flex"}
+		cut, err := chromedp.Run(ctx, chromedp.Evaluate[string](`[...document.querySelectorAll(".scroll")].filter(e => e.clientWidth > 0 && e.scrollWidth > e.clientWidth).map(e => e.textContent.slice(0, 60)).join("; ")`))
+		if err != nil || cut != "" {
+			t.Errorf("%s: tables are cut off at the edge: %s, %v", v.name, cut, err)
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", v.name, diff)
 		}

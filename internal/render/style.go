@@ -10,6 +10,19 @@ type Style struct {
 	Unicode  bool // shapes; otherwise their ASCII twins
 	Header   bool // of tab-separated tables
 	Width    int  // columns; 0 when not known: nothing is clipped
+
+	Commands Commands // nil: every command works as it is
+}
+
+// Commands makes commands work where the user stands.
+type Commands interface{ Here(command string) string }
+
+// command is a command as it works where the user stands.
+func (s Style) command(c string) string {
+	if s.Commands == nil {
+		return c
+	}
+	return s.Commands.Here(c)
 }
 
 // DetectStyle follows the conventions of terminals: flag is --color (auto,

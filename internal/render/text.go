@@ -41,7 +41,7 @@ func (t *text) flush(w io.Writer) error {
 	return err
 }
 
-func (t *text) cmd(c string) string { return t.paint(cyan, Line(c)) }
+func (t *text) cmd(c string) string { return t.paint(cyan, Line(t.command(c))) }
 
 // Start writes the end of a start in at most [MostLines] lines.
 func Start(w io.Writer, s view.Start, style Style) error {
@@ -183,11 +183,11 @@ func Certificate(w io.Writer, c view.Certificate, style Style) error {
 		state = t.word(string(evidence.Stale))
 	}
 	t.row("certificate", "%s  %s", Line(short(c.ID)), state)
-	t.certificate(c)
+	t.certificate(c, "proveto verify "+short(c.ID)+" --rerun")
 	return t.flush(w)
 }
 
-func (t *text) certificate(c view.Certificate) {
+func (t *text) certificate(c view.Certificate, check string) {
 	t.row("behaviour", "%s", t.paint(bold, Line(c.SymbolName)))
 	t.row("test", "%s fails when: %s", Line(c.Test), Line(c.Summary))
 	t.diff(changed(parseDiff(c.Diff)))
@@ -219,7 +219,7 @@ func (t *text) certificate(c view.Certificate) {
 		}
 		t.row(label, "%s", Line(cause))
 	}
-	t.row("check it", "%s", t.cmd("proveto verify "+short(c.ID)+" --rerun"))
+	t.row("check it", "%s", t.cmd(check))
 }
 
 func (t *text) diff(lines []diffLine) {
@@ -253,7 +253,7 @@ func Why(w io.Writer, y view.Why, style Style) error {
 			}
 			t.row("certificate", "%s  %s: the newer %s (ledger #%d) is shown for this behaviour", Line(short(c.ID)), state, Line(short(c.Newer)), c.NewerSeq)
 		}
-		t.certificate(*c)
+		t.certificate(*c, "proveto verify "+short(c.ID)+" --rerun")
 	}
 	if len(s.Tests) > 0 {
 		t.row("reached by", "%s", Line(some(s.Tests, 5)))

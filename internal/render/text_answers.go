@@ -20,7 +20,7 @@ func Gaps(w io.Writer, g view.Gaps, style Style) error {
 	for _, x := range g.Gaps {
 		cmd := ""
 		if len(x.Commands) > 0 {
-			cmd = x.Commands[0]
+			cmd = style.command(x.Commands[0])
 		}
 		tab.Rows = append(tab.Rows, []string{x.Word, strconv.FormatFloat(x.Risk, 'f', 2, 64), x.Name, fmt.Sprintf("%s:%d", x.File, x.Line), x.Reason, cmd})
 	}
@@ -108,7 +108,7 @@ func Doctor(w io.Writer, d view.Doctor, style Style) error {
 	if !style.Terminal {
 		tab := Table{Columns: []string{"state", "name", "detail", "fix"}, Word: -1}
 		for _, c := range d.Checks {
-			tab.Rows = append(tab.Rows, []string{c.State, c.Name, c.Detail, c.Fix})
+			tab.Rows = append(tab.Rows, []string{c.State, c.Name, c.Detail, style.command(c.Fix)})
 		}
 		return tab.Write(w, style)
 	}

@@ -39,7 +39,7 @@ func Verified(w io.Writer, v view.Verified, style Style) error {
 	}
 	if v.Kind != "measurement" {
 		t.line("")
-		t.certificate(v.Certificate)
+		t.certificate(v.Certificate, v.Check)
 	}
 	for _, r := range v.Reruns {
 		word := "agrees"

@@ -170,6 +170,9 @@ func (s *Start) Headline() string {
 // NextSteps are the commands that get on, best first; never empty.
 func (s *Start) NextSteps() []Next {
 	var out []Next
+	if s.Gate.Asked && !s.Gate.Passed {
+		out = s.gateSteps()
+	}
 	for _, g := range s.Gaps {
 		if g.Word == string(evidence.Refuted) && len(g.Commands) > 0 {
 			out = append(out, Next{"see how " + g.Name + " can break unseen", g.Commands[0]})
@@ -177,7 +180,9 @@ func (s *Start) NextSteps() []Next {
 		}
 	}
 	for _, u := range s.Unmeasured {
-		if u.Command != "" {
+		// Of a part, what was asked for and not measured comes before the rest.
+		asked := !s.Narrow || u.Reason != "pending" || len(s.Unmeasured) == 1
+		if u.Command != "" && asked {
 			out = append(out, Next{fmt.Sprintf("%d not measured: %s", u.Count, u.Detail), u.Command})
 			break
 		}
@@ -190,12 +195,36 @@ func (s *Start) NextSteps() []Next {
 	}
 	switch {
 	case len(out) > 0:
+	case len(s.Gaps) > 0 && len(s.Gaps[0].Commands) > 0:
+		out = append(out, Next{s.Gaps[0].Name + ": " + s.Gaps[0].Why, s.Gaps[0].Commands[0]})
 	case s.Counts.Proven == 0 && s.Counts.NotMeasured > 0:
 		out = append(out, Next{"see what stopped proof", "proveto doctor --proof"})
 	default:
 		out = append(out, Next{"keep changes proven", "proveto prove --diff"})
 	}
 	return out
+}
+
+// gateSteps are the commands for what made a gate fail: the worst of its scope.
+// Nothing else gets past it.
+func (s *Start) gateSteps() []Next {
+	inScope := map[string]bool{}
+	for _, x := range s.Symbols {
+		if slices.Contains(s.Gate.Unguarded, x.Name) && (x.Changed || !s.Gate.Changed) {
+			inScope[x.ID] = true
+		}
+	}
+	for _, g := range s.Gaps {
+		if !inScope[g.Symbol] || len(g.Commands) == 0 {
+			continue
+		}
+		why := "the gate: " + g.Name + ": " + g.Why
+		if g.Word == string(evidence.Refuted) {
+			why = "the gate: see how " + g.Name + " can break unseen"
+		}
+		return []Next{{why, g.Commands[0]}}
+	}
+	return nil
 }
 
 // Scored tells whether the strength says anything: more than one probe was

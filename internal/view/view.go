@@ -215,6 +215,7 @@ type TestNote struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
 	Note    string `json:"note"`
+	Command string `json:"command,omitempty"` // that shows it
 }
 
 // Excluded is code that is never a target, with the reason.
@@ -312,7 +313,8 @@ type Verified struct {
 	Sound       bool        `json:"sound"`
 	Signed      bool        `json:"signed"` // an exported statement carried a good signature
 	Signer      string      `json:"signer,omitempty"`
-	Trusted     bool        `json:"trusted"` // the signer was named by the user; otherwise the file names its own
+	Trusted     bool        `json:"trusted"`         // the signer was named by the user; otherwise the file names its own
+	Check       string      `json:"check,omitempty"` // the command that makes its runs again
 	Certificate Certificate `json:"certificate"`
 	Reruns      []Rerun     `json:"reruns,omitempty"`
 }

@@ -52,6 +52,7 @@ type Driver struct {
 var (
 	_ lang.Driver    = (*Driver)(nil)
 	_ lang.Explainer = (*Driver)(nil)
+	_ lang.Commander = (*Driver)(nil)
 )
 
 // New makes a driver. It keeps in memory what it loaded of each sealed module.

@@ -45,6 +45,10 @@ func classify(msg string, p lang.Project, cause error) *fault.Error {
 			break
 		}
 	}
+	text, own := remedy(msg)
+	if own != "" {
+		hint = own
+	}
 	name := p.Name
 	if name == "" {
 		name = p.Dir
@@ -53,10 +57,22 @@ func classify(msg string, p lang.Project, cause error) *fault.Error {
 	if cause != nil {
 		e = fault.Wrap(cause, fault.Unmeasured, code, "load Go module %s", name)
 	} else {
-		e = fault.New(fault.Unmeasured, code, "load Go module %s: %s", name, firstLine(msg))
+		e = fault.New(fault.Unmeasured, code, "load Go module %s: %s", name, text)
 	}
 	if hint != "" {
 		e.Hint("%s", hint)
 	}
 	return e
+}
+
+// remedy is the first line of what the go command said, and the command that it
+// names itself below a line that ends in "to add it:"; empty when it names none.
+func remedy(msg string) (text, command string) {
+	text, below, _ := strings.Cut(strings.TrimSpace(msg), "\n")
+	text = strings.TrimSpace(text)
+	i := strings.LastIndex(text, "; to ")
+	if command, _, _ = strings.Cut(strings.TrimSpace(below), "\n"); i < 0 || !strings.HasSuffix(text, "to add it:") || !strings.HasPrefix(command, "go ") {
+		return text, ""
+	}
+	return text[:i], strings.TrimSpace(command)
 }
