@@ -70,6 +70,7 @@ func classify(msg string, p lang.Project, cause error) *fault.Error {
 func remedy(msg string) (text, command string) {
 	text, below, _ := strings.Cut(strings.TrimSpace(msg), "\n")
 	text = strings.TrimSpace(text)
+	text = strings.TrimSuffix(text, "; to add:") // of a missing sum: go mod download does
 	i := strings.LastIndex(text, "; to ")
 	if command, _, _ = strings.Cut(strings.TrimSpace(below), "\n"); i < 0 || !strings.HasSuffix(text, "to add it:") || !strings.HasPrefix(command, "go ") {
 		return text, ""
