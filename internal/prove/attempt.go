@@ -456,7 +456,7 @@ func (u *Unit) limits(tests []string) evidence.Limits {
 		own += u.durations[t]
 	}
 	cpu := LimitFactor*own + LimitFloor
-	return evidence.Limits{CPU: cpu, Idle: cpu, Wall: 3*cpu + 5*time.Second, OutputBytes: 256 << 10, Processes: 512, MemoryBytes: 8 << 30}
+	return evidence.Limits{CPU: cpu, Idle: cpu, Wall: 3*cpu + 5*time.Second, OutputBytes: outputKept, Processes: 512, MemoryBytes: 8 << 30}
 }
 
 // infection says of a probe that all tests survived whether it changed a value

@@ -31,7 +31,7 @@ func TestLimitsFollowTheTests(t *testing.T) {
 		tests []string
 		cpu   time.Duration
 	}{{nil, LimitFloor}, {[]string{"TestA"}, LimitFactor*time.Second + LimitFloor}, {[]string{"TestA", "TestB", "TestNew"}, LimitFactor*1500*time.Millisecond + LimitFloor}} {
-		want := evidence.Limits{CPU: tt.cpu, Idle: tt.cpu, Wall: 3*tt.cpu + 5*time.Second, OutputBytes: 256 << 10, Processes: 512, MemoryBytes: 8 << 30}
+		want := evidence.Limits{CPU: tt.cpu, Idle: tt.cpu, Wall: 3*tt.cpu + 5*time.Second, OutputBytes: outputKept, Processes: 512, MemoryBytes: 8 << 30}
 		if d := cmp.Diff(want, u.limits(tt.tests)); d != "" {
 			t.Errorf("%v: %s", tt.tests, d)
 		}

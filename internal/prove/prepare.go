@@ -97,8 +97,12 @@ func Prepare(ctx context.Context, s lang.Suite, t *Today, tree evidence.Tree) (*
 	return u, nil
 }
 
+// outputKept is how much is kept of each stream of a run, in bytes. It also bounds
+// what may be printed, and a suite prints as much in one run as in the other.
+const outputKept = 1 << 20
+
 func baselineLimits() evidence.Limits {
-	return evidence.Limits{CPU: 2 * BaselineWall, Wall: BaselineWall, OutputBytes: 1 << 20, Processes: 512, MemoryBytes: 8 << 30}
+	return evidence.Limits{CPU: 2 * BaselineWall, Wall: BaselineWall, OutputBytes: outputKept, Processes: 512, MemoryBytes: 8 << 30}
 }
 
 // firstBaseline runs everything once. Tests that end the process (os.Exit, a

@@ -390,3 +390,16 @@ func TestLapsesNamesTheCause(t *testing.T) {
 		}
 	}
 }
+
+// A suite that prints much prints as much in each of its runs: what one run may
+// print, no other run is ended for.
+func TestEveryRunMayPrintAsMuch(t *testing.T) {
+	t.Parallel()
+	s := newMemory(looks("TestDouble"), blind("TestBlind"))
+	attemptOf(t, ready(t, s), double, Options{Score: true})
+	for _, r := range *s.log {
+		if got, want := r.Limits.OutputBytes, (*s.log)[0].Limits.OutputBytes; got != want {
+			t.Errorf("a %s run keeps %d bytes, the first baseline %d", r.Purpose, got, want)
+		}
+	}
+}
