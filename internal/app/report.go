@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proveto/proveto/internal/config"
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/render"
@@ -226,4 +227,14 @@ func (a *App) lastResult(ctx context.Context) (*view.Start, render.Meta, error) 
 	}
 	meta, err := a.meta(ctx, saved.Subject)
 	return saved.Start, meta, err
+}
+
+// DefaultFormats are the reports that are written where nothing else is set.
+func DefaultFormats() string {
+	for _, k := range config.Keys() {
+		if k.Name == "reports.formats" {
+			return strings.Trim(k.Default, "[]")
+		}
+	}
+	return ""
 }
