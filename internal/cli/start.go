@@ -58,7 +58,7 @@ func newStart(c *command) *cobra.Command {
 	f.BoolVar(&o.StaticOnly, "static-only", false, "run no code of the project")
 	f.BoolVar(&o.Score, "score", false, "try every probe of every kind")
 	f.Float64Var(&o.Strength, "require-strength", 0, "exit 3 when a behaviour's killed share is below `S`; implies --score")
-	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without a change, all that was asked for")
+	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed (since --base, else uncommitted) is not guarded as proveto.yaml asks; without --base and changes, all that was asked for")
 	addReportFlags(cmd, &o)
 	return cmd
 }
@@ -144,7 +144,7 @@ func newProve(c *command) *cobra.Command {
 	f.StringSliceVar(&o.Mutants, "mutant", nil, "only probes of this `OPERATOR` or kind, or the one with this digest; may be repeated")
 	offers(cmd, "test", c.offer(tests, cobra.ShellCompDirectiveNoFileComp))
 	offers(cmd, "mutant", cobra.FixedCompletions(app.ProbeKinds(), cobra.ShellCompDirectiveNoFileComp))
-	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without a change, all that was asked for")
+	f.BoolVar(&o.Gate, "gate", false, "exit 3 when what changed is not guarded as proveto.yaml asks; without --diff, what was asked for")
 	addReportFlags(cmd, &o)
 	return cmd
 }
