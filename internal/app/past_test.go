@@ -110,6 +110,11 @@ func TestTrialsOfAChoiceByHandAreAdded(t *testing.T) {
 	if want := []string{"a killed", "b killed", "d killed"}; len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("trials = %v, want %v", got, want)
 	}
+	one := trialOf("e", evidence.Killed, "")
+	k.live = &stored{Record: evidence.CertificateRecord{Facts: evidence.Facts{Probe: one.Probe, Test: "TestE"}}}
+	if ts := k.trials(); len(ts) != 4 || ts[3].Status != evidence.Killed || ts[3].Test != "TestE" {
+		t.Errorf("trials = %+v, want the kill of the certificate that proves, too", ts)
+	}
 	k = known{partial: k.partial[:1]}
 	if s := symbolView(k, notWaived); s.Word != string(evidence.NotMeasured) || s.Reason != "partial" || s.Strength != (view.Share{Num: 0, Den: 1}) {
 		t.Errorf("a choice by hand alone: %+v, want not measured, partial", s)
