@@ -332,7 +332,7 @@ func matchesProbe(p lang.Probe, want string) bool {
 		return true
 	}
 	hex := strings.TrimPrefix(strings.ToLower(want), "sha256:")
-	return len(hex) >= 6 && strings.HasPrefix(p.Digest().Hex(), hex)
+	return len(hex) >= 6 && slices.ContainsFunc(p.Digests(), func(d evidence.Digest) bool { return strings.HasPrefix(d.Hex(), hex) })
 }
 
 // names tells whether the user's word names the symbol: its id, its name or the

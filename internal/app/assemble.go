@@ -23,9 +23,10 @@ type known struct {
 	causes      []prove.Cause               // why it lapsed
 	measurement *evidence.MeasurementRecord // newest that today's inputs would give again
 	measured    evidence.Digest
-	now         bool   // measured by this invocation
-	proved      bool   // live was made by this invocation
-	reason      string // why nothing was measured; used when there is no evidence
+	partial     []evidence.MeasurementRecord // of choices by hand that still hold, newest first
+	now         bool                         // measured by this invocation
+	proved      bool                         // live was made by this invocation
+	reason      string                       // why nothing was measured; used when there is no evidence
 	detail      string
 	command     string
 	call        string // how a command names it; empty: by its name
@@ -39,8 +40,9 @@ type stored struct {
 }
 
 // symbolView words one symbol. The rule of precedence is here and nowhere else:
-// live certificate, lapsed certificate, measurement, reason.
-func symbolView(k known) view.Symbol {
+// live certificate, lapsed certificate, measurement, reason. Waived tells which
+// probes of the symbol are waived today.
+func symbolView(k known, waived func(evidence.Probe, evidence.Digest) (string, bool)) view.Symbol {
 	s := k.ranked.Symbol
 	v := view.Symbol{
 		ID: s.ID, Name: s.Name, Language: k.project.Language, Project: k.project.Dir, Package: s.Unit,
@@ -49,8 +51,8 @@ func symbolView(k known) view.Symbol {
 	}
 	if m := k.measurement; m != nil {
 		v.Tests, v.Measurement = m.Target.Tests, string(k.measured)
-		v.Mutants, v.Strength = mutantViews(m.Trials)
 	}
+	v.Mutants, v.Strength = mutantViews(k.trials(), func(p evidence.Probe) (string, bool) { return waived(p, s.Digest) })
 	switch {
 	case k.live != nil:
 		f := k.live.Record.Facts
@@ -59,13 +61,12 @@ func symbolView(k known) view.Symbol {
 		if !slices.Contains(v.Tests, f.Test) {
 			v.Tests = append([]string{f.Test}, v.Tests...)
 		}
-		if len(v.Mutants) == 0 {
-			v.Mutants, v.Strength = []view.Mutant{certifiedMutant(*k.live)}, view.Share{Num: 1, Den: 1}
-		}
 	case k.measurement != nil && k.measurement.Word == evidence.Refuted:
 		v.Word, v.Reason = string(evidence.Refuted), k.measurement.Reason
-		v.Detail = survivorSentence(k.measurement.Trials)
-		v.Command = "proveto why " + k.called()
+		v.Detail, v.Command = survivorSentence(v.Mutants), "proveto why "+k.called()
+		if t := telling(v.Mutants); t >= 0 && v.Mutants[t].Waived != "" {
+			v.Detail, v.Command = "what survived is waived since; the next start counts that", "proveto start"
+		}
 	case k.stale != nil:
 		v.Word, v.Reason, v.Certificate = string(evidence.Stale), k.causes[0].Code, string(k.stale.Digest)
 		v.Detail = causeSentence(k.causes)
@@ -86,6 +87,9 @@ func symbolView(k known) view.Symbol {
 		v.Command = reasonCommand(v.Reason, k.called())
 	default:
 		v.Word, v.Reason = string(evidence.NotMeasured), orText(k.reason, "pending")
+		if len(k.partial) > 0 && v.Reason == "pending" {
+			v.Reason, k.detail = "partial", ""
+		}
 		v.Detail = orText(k.detail, reasonSentence(v.Reason))
 		v.Command = orText(k.command, reasonCommand(v.Reason, k.called()))
 	}
@@ -105,14 +109,58 @@ func (k known) renewal() string {
 	return orText(k.command, orText(reasonCommand(reason, k.called()), "proveto why "+k.called()))
 }
 
-func mutantViews(trials []evidence.TrialRecord) ([]view.Mutant, view.Share) {
+// trials are those of the measurement, what choices by hand tried besides, and
+// the kill of the live certificate: once for each probe. A kill is one whoever
+// chose it; what survived the tests that were chosen may be noticed by others.
+func (k known) trials() []evidence.TrialRecord {
+	var out []evidence.TrialRecord
+	at := map[evidence.Digest]int{}
+	add := func(t evidence.TrialRecord) {
+		i, known := at[t.ProbeDigest]
+		switch {
+		case !known:
+			at[t.ProbeDigest] = len(out)
+			out = append(out, t)
+		case t.Status == evidence.Killed && out[i].Status != evidence.Killed:
+			out[i] = t
+		}
+	}
+	if k.measurement != nil {
+		for _, t := range k.measurement.Trials {
+			add(t)
+		}
+	}
+	for _, m := range k.partial {
+		for _, t := range m.Trials {
+			if m.Target.Partial == evidence.PartialProbes || t.Status == evidence.Killed {
+				add(t)
+			}
+		}
+	}
+	if k.live != nil {
+		f := k.live.Record.Facts
+		add(evidence.TrialRecord{
+			Probe: f.Probe, ProbeDigest: f.Probe.Digest(), Status: evidence.Killed, Run: k.live.Record.Runs.Kill,
+			Certificate: k.live.Digest, Test: f.Test, Message: k.live.Record.Assertion.Message,
+		})
+	}
+	return out
+}
+
+// mutantViews lays out trials. One that survived and is waived since says so; the
+// next start counts it.
+func mutantViews(trials []evidence.TrialRecord, waived func(evidence.Probe) (string, bool)) ([]view.Mutant, view.Share) {
 	var out []view.Mutant
 	var share view.Share
 	for _, t := range trials {
 		p := t.Probe
+		since := ""
+		if why, ok := waived(p); ok && t.Status == evidence.Survived {
+			since = why + "; the next start counts that"
+		}
 		out = append(out, view.Mutant{
 			ID: string(t.ProbeDigest), Kind: string(p.Kind), Operator: p.Operator, Summary: p.Summary, File: p.File, Line: p.Line, Column: p.Column,
-			Diff: p.Diff, Status: string(t.Status), Code: t.Code, Test: t.Test, Message: t.Message, Note: t.Note, Hint: tellApart(t), Values: t.Values, Run: string(t.Run),
+			Diff: p.Diff, Status: string(t.Status), Code: t.Code, Test: t.Test, Message: t.Message, Note: t.Note, Hint: tellApart(t), Values: t.Values, Run: string(t.Run), Waived: since,
 		})
 		switch t.Status {
 		case evidence.Killed:
@@ -125,35 +173,45 @@ func mutantViews(trials []evidence.TrialRecord) ([]view.Mutant, view.Share) {
 	return out, share
 }
 
-func certifiedMutant(c stored) view.Mutant {
-	p, a := c.Record.Facts.Probe, c.Record.Assertion
-	return view.Mutant{
-		ID: string(p.Digest()), Kind: string(p.Kind), Operator: p.Operator, Summary: p.Summary, File: p.File, Line: p.Line, Column: p.Column,
-		Diff: p.Diff, Status: string(evidence.Killed), Test: c.Record.Facts.Test, Message: a.Message, Run: string(c.Record.Runs.Kill),
+// telling is the survivor that says most about what is missing: one that infected
+// a value before one that did not, one that is not waived before one that is; -1
+// when none survived. Sentence and diff of a gap are about this one.
+func telling(mutants []view.Mutant) int {
+	best, rank := -1, 0
+	for i, m := range mutants {
+		if m.Status != string(evidence.Survived) || m.Kind != string(evidence.ProbeResult) {
+			continue
+		}
+		r := 1
+		if m.Note == "infected_not_asserted" {
+			r++
+		}
+		if m.Waived == "" {
+			r += 2
+		}
+		if r > rank {
+			best, rank = i, r
+		}
 	}
+	return best
 }
 
 // survivorSentence says what a person needs to write the missing test.
-func survivorSentence(trials []evidence.TrialRecord) string {
-	best := -1
-	for i, t := range trials {
-		if t.Status == evidence.Survived && (best < 0 || (t.Note == "infected_not_asserted" && trials[best].Note != t.Note)) {
-			best = i
-		}
-	}
+func survivorSentence(mutants []view.Mutant) string {
+	best := telling(mutants)
 	if best < 0 {
 		return "every probe of its result survived"
 	}
-	t := trials[best]
+	m := mutants[best]
 	switch {
-	case t.Note == "infected_not_asserted" && len(t.Values) == 2:
-		return fmt.Sprintf("with %s the tests get %s instead of %s, and none of them looks", t.Probe.Summary, t.Values[1], t.Values[0])
-	case t.Note == "infected_not_asserted":
-		return fmt.Sprintf("with %s every test stays green: they run it and do not look at what it does", t.Probe.Summary)
-	case t.Note == "not_infected":
-		return fmt.Sprintf("%s never made a difference: the tests lack an input that shows it", t.Probe.Summary)
+	case m.Note == "infected_not_asserted" && len(m.Values) == 2:
+		return fmt.Sprintf("with %s the tests get %s instead of %s, and none of them looks", m.Summary, m.Values[1], m.Values[0])
+	case m.Note == "infected_not_asserted":
+		return fmt.Sprintf("with %s every test stays green: they run it and do not look at what it does", m.Summary)
+	case m.Note == "not_infected":
+		return fmt.Sprintf("%s never made a difference: the tests lack an input that shows it", m.Summary)
 	}
-	return fmt.Sprintf("with %s every test stays green", t.Probe.Summary)
+	return fmt.Sprintf("with %s every test stays green", m.Summary)
 }
 
 func causeSentence(causes []prove.Cause) string {
@@ -177,6 +235,7 @@ var reasons = map[string]struct{ text, command string }{
 	"static_only":                 {"nothing of the project was run", "proveto start"},
 	"limit":                       {"the limit on targets was reached", "proveto prove %s"},
 	"pending":                     {"not tried yet", "proveto prove %s"},
+	"partial":                     {"only what was chosen by hand was tried on it", "proveto prove %s"},
 	"interrupted":                 {"the run was stopped before its turn", "proveto start"},
 	"waived":                      {"every probe of its result is waived", ""},
 	"baseline_failed":             {"its tests fail on the original", ""},
@@ -297,13 +356,8 @@ func gaps(symbols []view.Symbol) []view.Gap {
 			Symbol: s.ID, Name: s.Name, Word: s.Word, Reason: s.Reason, File: s.File, Line: s.Line, Risk: s.Risk,
 			Why: s.Detail, Commands: []string{orText(s.Command, "proveto why "+called(symbols, s))},
 		}
-		for _, m := range s.Mutants {
-			if m.Status == string(evidence.Survived) {
-				g.Diff = m.Diff
-				if m.Note == "infected_not_asserted" {
-					break
-				}
-			}
+		if t := telling(s.Mutants); t >= 0 && s.Word == string(evidence.Refuted) {
+			g.Diff = s.Mutants[t].Diff
 		}
 		out = append(out, g)
 	}

@@ -36,7 +36,7 @@ func (a *App) Offer(ctx context.Context) (Offers, error) {
 	if err != nil {
 		return out, err
 	}
-	saved, _, err := a.latest(ctx, repo.ID)
+	saved, err := a.latest(ctx, repo.ID)
 	if err != nil || saved == nil {
 		return out, err
 	}

@@ -23,40 +23,26 @@ func (silent) Count(string, int, int, string)         {}
 func (silent) Proven(view.Certificate, time.Duration) {}
 func (silent) Note(string)                            {}
 
-// current is the evidence of the working copy as it is now: the saved result
-// when the tree is the same, else today's digests against the ledger. It runs no
-// code of the project.
+// current is the evidence of the working copy as it is now; see
+// [invocation.standing].
 func (a *App) current(ctx context.Context) (*view.Start, view.Subject, error) {
 	inv, err := a.invoke(ctx, StartOptions{StaticOnly: true, Limit: -1}, silent{})
 	if err != nil {
 		return nil, subjectOf(inv), err
 	}
 	defer inv.close()
-	saved, tree, err := a.latest(ctx, inv.repo.ID)
-	if err != nil {
-		return nil, inv.subject, err
-	}
-	if saved != nil && inv.stands(saved, tree) {
-		saved.Scope = inv.scope
-		return saved.Start, inv.subject, nil
-	}
-	if err := inv.scan(ctx); err != nil {
-		return nil, inv.subject, err
-	}
-	inv.carryReasons(func(*known) bool { return true })
-	v := inv.view()
-	v.SwitchedOff = []string{}
-	return v, inv.subject, nil
+	v, err := inv.standing(ctx)
+	return v, inv.subject, err
 }
 
 // carryReasons keeps what the last start said about symbols without evidence,
 // where carryFunc wants it.
 func (inv *invocation) carryReasons(carryFunc func(*known) bool) {
-	if inv.previous == nil {
+	if inv.past.near == nil {
 		return
 	}
 	before := map[string]view.Symbol{}
-	for _, s := range inv.previous.Symbols {
+	for _, s := range inv.past.near.Symbols {
 		before[s.ID] = s
 	}
 	for _, p := range inv.projects {
@@ -71,52 +57,21 @@ func (inv *invocation) carryReasons(carryFunc func(*known) bool) {
 // bare tells a symbol without any evidence.
 func (k *known) bare() bool { return k.live == nil && k.stale == nil && k.measurement == nil }
 
-// stands tells whether a saved result is about the tree as it is now, with the
-// same around it.
-func (inv *invocation) stands(saved *savedStart, tree evidence.Tree) bool {
-	return tree == inv.snap.Tree && saved.Around == inv.surroundings() && !saved.Outside
-}
-
-// latest is the last saved result of a repository; nil when there is none.
-func (a *App) latest(ctx context.Context, repo string) (*savedStart, evidence.Tree, error) {
+// latest is the last saved result of a repository, of whatever tree; nil when
+// there is none.
+func (a *App) latest(ctx context.Context, repo string) (*savedStart, error) {
 	led, err := a.Ledger(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	row, err := led.LastStart(ctx, repo)
 	if fault.Has(err, ledger.CodeNotFound) {
-		return nil, "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	saved, err := a.loadSaved(row)
-	return saved, row.Tree, err
-}
-
-// lastFull is the last saved result that is about everything, with its digest;
-// nil when there is none. A narrow one names the one before it.
-func (a *App) lastFull(ctx context.Context, repo string) (*savedStart, evidence.Digest, error) {
-	led, err := a.Ledger(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	row, err := led.LastStart(ctx, repo)
-	if fault.Has(err, ledger.CodeNotFound) {
-		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	saved, err := a.loadSaved(row)
-	if err != nil || !saved.Narrow {
-		return saved, row.Result, err
-	}
-	if saved.Full == "" {
-		return nil, "", nil
-	}
-	full, err := a.loadResult(saved.Full)
-	return full, saved.Full, err
+	return a.loadSaved(row)
 }
 
 func (a *App) loadSaved(row ledger.Start) (*savedStart, error) {
@@ -292,35 +247,45 @@ func (a *App) Status(ctx context.Context) (*view.Status, error) {
 	if st.Head, err = a.Head(ctx); err != nil {
 		return nil, err
 	}
-	saved, tree, err := a.latest(ctx, inv.repo.ID)
+	if inv.past, err = inv.remember(ctx); err != nil {
+		return nil, err
+	}
+	if len(inv.past.starts) == 0 {
+		return a.firstStatus(ctx, st, inv)
+	}
+	now, err := inv.standing(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if saved == nil {
-		return a.firstStatus(ctx, st, inv)
-	}
-	previous := saved.Start
-	now := previous
-	if !inv.stands(saved, tree) {
-		if now, _, err = a.current(ctx); err != nil {
-			return nil, err
-		}
-	}
-	st.Measured, st.Isolation, st.Counts, st.Gaps = true, previous.Isolation, now.Counts, len(now.Gaps)
+	st.Measured, st.Isolation, st.Counts, st.Gaps = true, orText(now.Isolation, inv.past.near.Isolation), now.Counts, len(now.Gaps)
 	if len(now.Gaps) > 0 {
 		st.Worst = &now.Gaps[0]
 	}
-	switch {
-	case now.Counts.Stale > 0:
-		st.Next = view.Next{Why: plural(now.Counts.Stale, "behaviour") + " went stale since the last start", Run: "proveto start"}
-	case tree != inv.snap.Tree:
-		st.Next = view.Next{Why: "the tree changed since the last start", Run: "proveto start"}
-	case st.Worst != nil:
-		st.Next = view.Next{Why: "the worst gap", Run: "proveto why " + called(now.Symbols, view.Symbol{ID: st.Worst.Symbol, Name: st.Worst.Name, File: st.Worst.File, Line: st.Worst.Line})}
-	default:
-		st.Next = view.Next{Why: "everything is proven; run the verdicts again", Run: "proveto ledger verify"}
-	}
+	st.Next = inv.past.next(now)
 	return st, nil
+}
+
+// next is the command that gets on from what stands now.
+func (p past) next(now *view.Start) view.Next {
+	stopped := 0
+	for _, u := range now.Unmeasured {
+		if u.Reason == "interrupted" {
+			stopped += u.Count
+		}
+	}
+	switch {
+	case p.same == nil && now.Counts.Stale > 0:
+		return view.Next{Why: plural(now.Counts.Stale, "behaviour") + " went stale since the last start", Run: "proveto start"}
+	case p.same == nil:
+		return view.Next{Why: "the tree changed since the last start", Run: "proveto start"}
+	case stopped > 0:
+		return view.Next{Why: "the last start was stopped before " + plural(stopped, "behaviour"), Run: "proveto start"}
+	case !p.around:
+		return view.Next{Why: "a waiver, or what is around the tree, changed since the last start", Run: "proveto start"}
+	case len(now.Gaps) > 0:
+		return now.NextSteps()[0]
+	}
+	return view.Next{Why: "everything is proven; run the verdicts again", Run: "proveto ledger verify"}
 }
 
 // firstStatus answers before anything was measured: what is here, what start
@@ -413,7 +378,7 @@ func (a *App) checkoutOf(ctx context.Context, led *ledger.Ledger, tree evidence.
 		if s.Tree != tree {
 			continue
 		}
-		if saved, _, err := a.latest(ctx, s.Repo); err != nil || saved != nil {
+		if saved, err := a.latest(ctx, s.Repo); err != nil || saved != nil {
 			return orText(subjectDir(saved), "another checkout"), err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/ledger"
@@ -98,7 +99,7 @@ func (a *App) newer(ctx context.Context, led *ledger.Ledger, page []view.LogEntr
 		}
 		for _, seq := range bySymbol[key(r.Facts)] {
 			n := records[seq]
-			if seq > e.Seq && (n.Snapshot != r.Snapshot || n.Facts.Probe.Digest() == r.Facts.Probe.Digest()) {
+			if seq > e.Seq && (n.Snapshot != r.Snapshot || slices.Contains(n.Facts.Probe.Digests(), r.Facts.Probe.Digest())) {
 				page[i].Newer = seq
 			}
 		}

@@ -205,28 +205,22 @@ func (a *App) reportDir(root, id string, narrow bool) string {
 	return dir
 }
 
-// lastResult is the last result about everything; without one, the last.
+// lastResult is what [invocation.reported] says, of the working copy.
 func (a *App) lastResult(ctx context.Context) (*view.Start, render.Meta, error) {
-	snaps, err := a.Snapshots(ctx)
+	inv, err := a.invoke(ctx, StartOptions{StaticOnly: true, Limit: -1}, silent{})
 	if err != nil {
-		return nil, render.Meta{}, err
+		return nil, render.Meta{Subject: subjectOf(inv)}, err
 	}
-	repo, err := snaps.Locate(ctx, a.dir(""))
+	defer inv.close()
+	v, subject, err := inv.reported(ctx)
 	if err != nil {
-		return nil, render.Meta{}, err
+		return nil, render.Meta{Subject: subject}, err
 	}
-	saved, _, err := a.lastFull(ctx, repo.ID)
-	if err == nil && saved == nil {
-		saved, _, err = a.latest(ctx, repo.ID)
+	if subject.Tree != inv.subject.Tree {
+		a.warn("older_tree", "the report is about the last start; the tree is another one now: proveto start")
 	}
-	if err != nil {
-		return nil, render.Meta{}, err
-	}
-	if saved == nil {
-		return nil, render.Meta{}, fault.New(fault.NotFound, "not_found", "nothing was measured in %s yet", repo.Root).Hint("proveto start")
-	}
-	meta, err := a.meta(ctx, saved.Subject)
-	return saved.Start, meta, err
+	meta, err := a.meta(ctx, subject)
+	return v, meta, err
 }
 
 // DefaultFormats are the reports that are written where nothing else is set.

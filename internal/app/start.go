@@ -74,11 +74,21 @@ func (a *App) start(ctx context.Context, o StartOptions, p Progress) (*view.Star
 		return nil, subjectOf(inv), err
 	}
 	defer inv.close()
+	if inv.past, err = inv.remember(ctx); err != nil {
+		inv.warn("previous_result", err.Error())
+	}
 	if saved, err := inv.reuse(ctx); err != nil {
 		return nil, inv.subject, err
 	} else if saved != nil {
 		err := inv.judge(saved)
 		return saved, inv.subject, err
+	}
+	sealed, err := ledger.SnapshotDraft(ledger.Snapshot{Tree: inv.snap.Tree, Commit: inv.snap.Commit, Repo: inv.repo.ID, Dirty: inv.snap.Dirty})
+	if err != nil {
+		return nil, inv.subject, err
+	}
+	if err := a.append(ctx, sealed); err != nil {
+		return nil, inv.subject, err
 	}
 	if err := inv.scan(ctx); err != nil {
 		return nil, inv.subject, err
@@ -96,6 +106,9 @@ func (a *App) start(ctx context.Context, o StartOptions, p Progress) (*view.Star
 	// An interrupted run still says what it found; its context is done.
 	ctx = context.WithoutCancel(ctx)
 	v := inv.view()
+	if err := inv.compare(v); err != nil {
+		inv.warn("previous_result", err.Error())
+	}
 	if err := inv.report(ctx, v); err != nil {
 		v.Artifacts = nil
 		inv.warn("report_failed", err.Error())
@@ -129,9 +142,7 @@ type invocation struct {
 	projects []*project
 	excluded []view.Excluded
 	tools    string // fingerprints of the drivers, part of the run key
-	previous *view.Start
-	// comparable says that previous is about the same branch and the same part of it.
-	comparable bool
+	past     past
 	recorder
 	work
 }
@@ -227,18 +238,27 @@ func (inv *invocation) reuse(ctx context.Context) (*view.Start, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, err := led.StartOfKey(ctx, inv.key())
-	if fault.Has(err, ledger.CodeNotFound) {
+	key := inv.key()
+	i := slices.IndexFunc(inv.past.starts, func(s ledger.Stored[ledger.Start]) bool { return s.Record.Key == key })
+	if i < 0 {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	saved, err := inv.app.loadSaved(row)
+	row := inv.past.starts[i]
+	saved, err := inv.app.loadSaved(row.Record)
 	if err != nil || !saved.Complete {
 		return nil, err
 	}
+	if whole, err := inv.app.untouched(ctx, led, saved, row.Seq); err != nil || !whole {
+		return nil, err
+	}
+	if last := slices.IndexFunc(inv.past.starts, func(s ledger.Stored[ledger.Start]) bool { return inv.ofTree(s.Record) }); last != i {
+		// From now on it is this result that answers for the tree.
+		if err := inv.enter(ctx, row.Record.Result, saved.Narrow); err != nil {
+			return nil, err
+		}
+	}
 	v := saved.Start
+	v.Before, v.BeforeIs = nil, nil // nothing moved
 	v.Reused = true
 	at := v.Started.Add(time.Duration(v.TookMS) * time.Millisecond)
 	v.ReusedHead, v.ReusedAt = saved.Head, &at
@@ -268,19 +288,6 @@ func (inv *invocation) scan(ctx context.Context) error {
 	}
 	led, err := inv.app.Ledger(ctx)
 	if err != nil {
-		return err
-	}
-	if saved, _, err := inv.app.latest(ctx, inv.repo.ID); err != nil {
-		inv.warn("previous_result", err.Error())
-	} else if saved != nil {
-		inv.previous = saved.Start
-		inv.comparable = saved.Subject.Branch == inv.subject.Branch && (!saved.Narrow && !inv.narrow() || saved.Scope == inv.scope)
-	}
-	sealed, err := ledger.SnapshotDraft(ledger.Snapshot{Tree: inv.snap.Tree, Commit: inv.snap.Commit, Repo: inv.repo.ID, Dirty: inv.snap.Dirty})
-	if err != nil {
-		return err
-	}
-	if err := inv.app.append(ctx, sealed); err != nil {
 		return err
 	}
 	var failures []error
@@ -386,8 +393,10 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 	return nil
 }
 
-// credit finds for each symbol the newest live certificate, else the newest that
-// lapsed with its causes, and the newest measurement that still holds.
+// credit finds for each symbol the newest live certificate, else the one that
+// lapsed for the fewest causes with these, the newest of several, and the newest
+// measurement that still holds. What is about another branch comes into none of
+// them: it lapsed, or it holds here, too.
 func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *project) error {
 	certs, err := led.CertificatesFor(ctx, p.Language, p.Dir)
 	if err != nil {
@@ -407,18 +416,29 @@ func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *projec
 		if why, ok := revoked[c.Digest]; ok {
 			causes = append([]prove.Cause{{Code: codeRerunDiffers, Text: why}}, causes...)
 		}
-		if len(causes) == 0 {
+		switch {
+		case len(causes) == 0:
 			k.live = st
-		} else {
+		case k.stale == nil || len(causes) <= len(k.causes):
 			k.stale, k.causes = st, causes
 		}
 	}
-	measurements, err := led.LatestMeasurements(ctx, p.Language, p.Dir)
+	for _, k := range p.known {
+		if k.live != nil {
+			k.stale, k.causes = nil, nil
+		}
+	}
+	measurements, err := led.MeasurementsFor(ctx, p.Language, p.Dir)
 	if err != nil {
 		return err
 	}
-	for _, m := range measurements {
-		if k := p.known[m.Record.Target.Symbol]; k != nil && p.today.Unchanged(m.Record) {
+	for _, m := range measurements { // newest first
+		k, partial := p.known[m.Record.Target.Symbol], m.Record.Target.Partial != ""
+		switch {
+		case k == nil, !partial && k.measurement != nil, !p.today.Unchanged(m.Record):
+		case partial:
+			k.partial = append(k.partial, m.Record)
+		default:
 			k.measurement, k.measured = &m.Record, m.Digest
 		}
 	}
@@ -445,14 +465,18 @@ func (inv *invocation) view() *view.Start {
 		Suite: inv.suiteView(), FirstProofMS: inv.firstProof.Milliseconds(),
 	}
 	v.Narrow = inv.narrow()
+	waived := inv.app.waivedFunc()
 	v.Isolation, v.Network = string(inv.isolation.Level), string(inv.isolation.Network)
+	if same := inv.past.same; v.Isolation == "" && same != nil {
+		v.Isolation, v.Network = same.Isolation, same.Network // nothing ran
+	}
 	for _, p := range inv.projects {
 		if !slices.Contains(v.Toolchains, p.today.Scan.Toolchain) {
 			v.Toolchains = append(v.Toolchains, p.today.Scan.Toolchain)
 		}
 		for _, r := range p.order {
 			k := p.known[r.ID]
-			s := symbolView(*k)
+			s := symbolView(*k, waived)
 			v.Symbols = append(v.Symbols, s)
 			if k.now {
 				v.Attempted++
@@ -469,10 +493,6 @@ func (inv *invocation) view() *view.Start {
 				v.Certificates = append(v.Certificates, certificateView(*c, r.Name, k.causes, k.live != nil))
 			}
 		}
-	}
-	if inv.previous != nil && inv.comparable {
-		before := inv.previous.Counts
-		v.Before = &before
 	}
 	v.Tests = inv.testViews(v.Symbols)
 	summarise(v)
@@ -587,14 +607,8 @@ func (inv *invocation) save(ctx context.Context, v *view.Start) error {
 	if err != nil {
 		return err
 	}
-	var full evidence.Digest
-	if v.Narrow {
-		if _, full, err = inv.app.lastFull(ctx, inv.repo.ID); err != nil {
-			return err
-		}
-	}
 	body, err := json.Marshal(savedStart{
-		Full: full, Start: v, Sources: v.Sources, Subject: inv.subject, Complete: inv.complete(v), Around: inv.surroundings(), Outside: inv.outside(), Head: &view.Head{Seq: h.Seq, Root: string(h.Root)},
+		Start: v, Suites: inv.baselines(), Sources: v.Sources, Subject: inv.subject, Complete: inv.complete(v), Around: inv.surroundings(), Outside: inv.outside(), Head: &view.Head{Seq: h.Seq, Root: string(h.Root)},
 	})
 	if err != nil {
 		return fmt.Errorf("encode result: %w", err)
@@ -603,7 +617,15 @@ func (inv *invocation) save(ctx context.Context, v *view.Start) error {
 	if err != nil {
 		return err
 	}
-	d, err := ledger.StartDraft(ledger.Start{Key: inv.key(), Invocation: inv.id, Repo: inv.repo.ID, Tree: inv.snap.Tree, Result: digest})
+	return inv.enter(ctx, digest, v.Narrow)
+}
+
+// enter records a result as that of this invocation.
+func (inv *invocation) enter(ctx context.Context, result evidence.Digest, narrow bool) error {
+	d, err := ledger.StartDraft(ledger.Start{
+		Key: inv.key(), Invocation: inv.id, Repo: inv.repo.ID, Tree: inv.snap.Tree, Result: result,
+		Branch: inv.snap.Branch, Commit: inv.snap.Commit, Narrow: narrow,
+	})
 	if err != nil {
 		return err
 	}
@@ -618,8 +640,8 @@ type savedStart struct {
 	Subject  view.Subject        `json:"saved_subject"`
 	Head     *view.Head          `json:"saved_head"`
 	Complete bool                `json:"complete"` // nothing was left to try
-	// Full is the last result before a narrow one that was about everything.
-	Full evidence.Digest `json:"full,omitempty"`
+	// Suites is what the baselines showed, by unit: see [unit.key].
+	Suites map[string]view.Suite `json:"suites,omitempty"`
 	// Around is the digest of what was around the tree: see [invocation.surroundings].
 	Around evidence.Digest `json:"around"`
 	// Outside says that a test reads a file that leads out of the tree.

@@ -49,7 +49,7 @@ func TestTellApart(t *testing.T) {
 		if got := tellApart(tr); got != c.want {
 			t.Errorf("%q: %q, want %q", c.line, got, c.want)
 		}
-		if ms, _ := mutantViews([]evidence.TrialRecord{tr}); ms[0].Hint != c.want {
+		if ms, _ := mutantViews([]evidence.TrialRecord{tr}, func(evidence.Probe) (string, bool) { return "", false }); ms[0].Hint != c.want {
 			t.Errorf("%q: the view says %q, want %q", c.line, ms[0].Hint, c.want)
 		}
 		tr.Status = evidence.Killed

@@ -110,15 +110,16 @@ func (a *App) waivedToday() []string {
 // waivedFunc tells which probes of a symbol, as it is by its digest, are waived
 // today, and why. A probe is known by what it changes, often a line or two, so a
 // waiver does not pass to another body in which the same lines stand.
-func (a *App) waivedFunc() func(probe, symbol evidence.Digest) (string, bool) {
+func (a *App) waivedFunc() func(probe evidence.Probe, symbol evidence.Digest) (string, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.now()
-	return func(probe, symbol evidence.Digest) (string, bool) {
-		w, ok := a.waivers[probe]
-		if !ok || !w.Until.After(now) || (w.SymbolDigest != "" && w.SymbolDigest != symbol) {
-			return "", false
+	now, waivers := a.now(), a.waivers
+	return func(probe evidence.Probe, symbol evidence.Digest) (string, bool) {
+		for _, d := range probe.Digests() {
+			if w, ok := waivers[d]; ok && w.Until.After(now) && (w.SymbolDigest == "" || w.SymbolDigest == symbol) {
+				return "waived until " + w.Until.Format(time.DateOnly) + ": " + w.Reason, true
+			}
 		}
-		return "waived until " + w.Until.Format(time.DateOnly) + ": " + w.Reason, true
+		return "", false
 	}
 }

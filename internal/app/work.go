@@ -152,7 +152,7 @@ func (inv *invocation) plan() {
 				}
 				continue
 			}
-			if !inv.o.Again && inv.settled(k) {
+			if !inv.o.Again && (inv.settled(k) || inv.stillUnreached(k)) {
 				continue
 			}
 			u := p.units[r.Unit]
@@ -247,7 +247,7 @@ func (inv *invocation) settled(k *known) bool {
 func (inv *invocation) waiversDiffer(m *evidence.MeasurementRecord) bool {
 	waived := inv.app.waivedFunc()
 	return slices.ContainsFunc(m.Trials, func(t evidence.TrialRecord) bool {
-		_, now := waived(t.ProbeDigest, m.Target.SymbolDigest)
+		_, now := waived(t.Probe, m.Target.SymbolDigest)
 		return now != (t.Status == evidence.Waived)
 	})
 }
@@ -608,13 +608,12 @@ func (inv *invocation) attempt(ctx context.Context, j queue.Job, u *unit, target
 		for _, c := range out.Certificates {
 			drafts = append(drafts, ledger.CertificateDraft(c))
 		}
-		if !inv.filtered() {
-			drafts = append(drafts, ledger.MeasurementDraft(out.Measurement))
-		} else if len(out.Measurement.Record().Trials) == 0 {
+		if inv.filtered() && len(out.Measurement.Record().Trials) == 0 {
 			// What was asked for is not here, which says nothing about the target.
 			inv.settle(k, "pending")
 			continue
 		}
+		drafts = append(drafts, ledger.MeasurementDraft(out.Measurement))
 		if err := inv.commit(ctx, drafts, nil); err != nil {
 			return err
 		}
@@ -628,8 +627,8 @@ func (inv *invocation) attempt(ctx context.Context, j queue.Job, u *unit, target
 }
 
 // filtered tells whether a choice by hand leaves out probes or tests. Such an
-// attempt earns certificates, but is no measurement of its target: a later start
-// would take it for all there is to know.
+// attempt earns certificates and adds what it tried to what is known, but a later
+// start does not take it for all there is to know.
 func (inv *invocation) filtered() bool { return inv.o.Test != "" || len(inv.o.Mutants) > 0 }
 
 // noMatch is the error of a choice by hand that chose nothing.
@@ -683,7 +682,7 @@ func (inv *invocation) attemptOptions(k *known, u *unit) prove.Options {
 	waived := inv.app.waivedFunc()
 	o := prove.Options{
 		Score: inv.o.Score, Kinds: inv.kinds(),
-		Waived: func(probe evidence.Digest) (string, bool) { return waived(probe, k.ranked.Digest) },
+		Waived: func(probe evidence.Probe) (string, bool) { return waived(probe, k.ranked.Digest) },
 	}
 	if inv.o.Test != "" {
 		o.Tests = []string{inv.o.Test}
@@ -724,12 +723,13 @@ func (inv *invocation) learn(k *known, out prove.Outcome, live *stored) {
 	rec := out.Measurement.Record()
 	inv.work.mu.Lock()
 	k.now, k.reason, k.detail = true, "", ""
-	k.measurement = &rec
-	if !inv.filtered() {
-		k.measured = out.Measurement.Digest()
+	if rec.Target.Partial != "" {
+		k.partial = append([]evidence.MeasurementRecord{rec}, k.partial...)
+	} else {
+		k.measurement, k.measured = &rec, out.Measurement.Digest()
 	}
 	if live != nil {
-		k.live, k.causes, k.proved = live, nil, true
+		k.live, k.stale, k.causes, k.proved = live, nil, nil, true
 	}
 	inv.done++
 	done, total := inv.done, inv.total
@@ -762,21 +762,46 @@ func (inv *invocation) everyOpen(reason, detail string) {
 	}
 }
 
+// key names the unit in a saved result.
+func (u *unit) key() string { return u.project.Dir + " " + u.id }
+
+// baselines is what the baselines showed, by unit. Where none was run now, what was
+// seen of the very tree before holds.
+func (inv *invocation) baselines() map[string]view.Suite {
+	out := map[string]view.Suite{}
+	for _, p := range inv.projects {
+		for _, u := range p.units {
+			switch {
+			case u.ready != nil || u.failure != nil:
+				out[u.key()] = inv.suite(u)
+			case inv.past.same != nil && inv.past.around:
+				if s, ok := inv.past.same.Suites[u.key()]; ok {
+					out[u.key()] = s
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (inv *invocation) suite(u *unit) view.Suite {
+	var v view.Suite
+	if u.ready == nil {
+		v.Red, v.Flaky = inv.unfitNotes(v.Red, v.Flaky, u, u.unfit())
+		return v
+	}
+	v.Packages, v.Passed, v.Skipped = 1, u.ready.Leaves, len(u.ready.Skipped)
+	v.Tests = u.ready.Leaves + len(u.ready.Skipped) + len(u.ready.Unfit)
+	v.Red, v.Flaky = inv.unfitNotes(v.Red, v.Flaky, u, u.ready.CannotVouch())
+	return v
+}
+
 // suiteView sums up what the baselines showed.
 func (inv *invocation) suiteView() view.Suite {
 	v := view.Suite{Red: []view.TestNote{}, Flaky: []view.TestNote{}}
-	for _, p := range inv.projects {
-		for _, u := range p.units {
-			if u.ready == nil {
-				v.Red, v.Flaky = inv.unfitNotes(v.Red, v.Flaky, u, u.unfit())
-				continue
-			}
-			v.Packages++
-			v.Passed += u.ready.Leaves
-			v.Skipped += len(u.ready.Skipped)
-			v.Tests += u.ready.Leaves + len(u.ready.Skipped) + len(u.ready.Unfit)
-			v.Red, v.Flaky = inv.unfitNotes(v.Red, v.Flaky, u, u.ready.CannotVouch())
-		}
+	for _, s := range inv.baselines() {
+		v.Packages, v.Tests, v.Passed, v.Skipped = v.Packages+s.Packages, v.Tests+s.Tests, v.Passed+s.Passed, v.Skipped+s.Skipped
+		v.Red, v.Flaky = append(v.Red, s.Red...), append(v.Flaky, s.Flaky...)
 	}
 	byName := func(s []view.TestNote) {
 		sort.Slice(s, func(i, j int) bool { return s[i].Package+" "+s[i].Test < s[j].Package+" "+s[j].Test })

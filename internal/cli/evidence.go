@@ -109,10 +109,11 @@ func (c *command) runStatus(ctx context.Context) error {
 func newReport(c *command) *cobra.Command {
 	o := app.ReportOptions{}
 	cmd := &cobra.Command{
-		Use:       "report [KIND...]",
-		GroupID:   "prove",
-		Short:     "Write reports of the last start",
-		Long:      "Write the reports of the last start of this repository again: html, md, json, mutation. With one kind and -o, that file is written.",
+		Use:     "report [KIND...]",
+		GroupID: "prove",
+		Short:   "Write reports of the last start",
+		Long: "Write the reports again: html, md, json, mutation. They say what status and gaps say, when a start was\n" +
+			"about the tree as it is now; else they are those of the last start. With one kind and -o, that file is written.",
 		Example:   "  proveto report\n  proveto report md -o -\n  proveto report html mutation --report-dir build",
 		ValidArgs: app.ReportKinds(),
 		Args:      someOf("no report of kind"),
@@ -133,7 +134,7 @@ func newReport(c *command) *cobra.Command {
 				return err
 			}
 			return c.show(cmd.Context(), &answer{
-				schema: "proveto/prove.report/v1", subject: &subject, data: r,
+				schema: "proveto/prove.report/v1", subject: &subject, data: r, warnings: a.Warnings(),
 				text: func(out io.Writer, s render.Style) error { return render.Artifacts(out, r.Artifacts, s) },
 			})
 		},
@@ -190,9 +191,10 @@ func newWaive(c *command) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			next := []view.Next{{Why: "count the waiver", Run: "proveto start"}}
 			return c.show(cmd.Context(), &answer{
-				schema: "proveto/prove.waive/v1", data: w, message: w.Text,
-				text: func(out io.Writer, s render.Style) error { return render.Sentence(out, w.Text, s) },
+				schema: "proveto/prove.waive/v1", data: w, message: w.Text, next: next,
+				text: func(out io.Writer, s render.Style) error { return render.Sentence(out, w.Text+": "+next[0].Run, s) },
 			})
 		},
 	}

@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -98,6 +99,48 @@ func TestProbeDigestNamesWhatIsBroken(t *testing.T) {
 	moved.Line, moved.Column = p.Line+10, 3
 	if moved.Digest() != p.Digest() {
 		t.Error("a probe that only moved is another probe")
+	}
+}
+
+// probeOf is a probe of the driver, with the diff as it writes it.
+func probeOf(file string, line int, before, after string, nth int) evidence.Probe {
+	return evidence.Probe{
+		Symbol: "example.com/calc.Max", Kind: evidence.ProbeBoundary, Operator: "CONDITIONALS_BOUNDARY", Summary: "> to >=", File: file, Line: line, Nth: nth,
+		Diff: fmt.Sprintf("--- a/%s\n+++ b/%[1]s\n@@ -%[2]d,3 +%[2]d,3 @@\n %[3]s\n-\tif a > b {\n+\tif a >= b {\n %[4]s\n", file, line, before, after),
+	}
+}
+
+func TestProbeDigestIsNoPlace(t *testing.T) {
+	t.Parallel()
+	p := probeOf("calc.go", 4, "func Max(a, b int) int {", "\t\treturn a", 1)
+	for what, same := range map[string]evidence.Probe{
+		"whose lines moved":        probeOf("calc.go", 9, "func Max(a, b int) int {", "\t\treturn a", 1),
+		"with another line beside": probeOf("calc.go", 4, "\t// the greater one", "\t\treturn a", 1),
+		"in another file":          probeOf("max.go", 4, "func Max(a, b int) int {", "\t\treturn a", 1),
+	} {
+		if same.Digest() != p.Digest() {
+			t.Errorf("a probe %s is another probe", what)
+		}
+	}
+	second, changed := p, p
+	second.Nth = 2
+	changed.Diff = strings.ReplaceAll(p.Diff, "a >= b", "b >= a")
+	for what, other := range map[string]evidence.Probe{"at the second of two equal lines": second, "with another change": changed} {
+		if other.Digest() == p.Digest() {
+			t.Errorf("a probe %s is the same probe", what)
+		}
+	}
+	// What old records are named by.
+	old := p
+	old.Nth = 0
+	if want := evidence.DigestParts("probe/v1", p.Symbol, "boundary", p.Operator, p.Summary, p.File, p.Diff); old.Digest() != want {
+		t.Errorf("the digest of an old record = %s, want %s", old.Digest(), want)
+	}
+	if got := p.Digests(); len(got) != 2 || got[0] != p.Digest() || got[1] != old.Digest() {
+		t.Errorf("Digests = %v, want that of the probe and that of old records", got)
+	}
+	if got := old.Digests(); len(got) != 1 {
+		t.Errorf("Digests of an old record = %v, want one", got)
 	}
 }
 

@@ -36,6 +36,12 @@ type TrialRecord struct {
 	Values      []string `json:"values,omitempty"` // original, changed; as seen while the tests stayed green
 }
 
+// What a choice by hand leaves out of a measurement.
+const (
+	PartialProbes = "probes"
+	PartialTests  = "tests" // and perhaps probes: its survivors survived these tests only
+)
+
 // Target is what a measurement is about and the digest of everything that can
 // change its outcome: an unchanged refuted target is not tried again.
 type Target struct {
@@ -47,7 +53,10 @@ type Target struct {
 	Tests        []string `json:"tests"`           // that reach it, in the order in which they were tried
 	Reached      []string `json:"reached"`         // project symbols that these tests executed
 	Reads        []string `json:"reads,omitempty"` // files and variables that these tests consulted
-	Inputs       Digest   `json:"inputs"`          // of the symbol, the suite, what was reached, data, locks, toolchain, driver
+	// Partial says what a choice by hand left out: probes or tests. Such a
+	// measurement adds trials to one that left out nothing, and refutes nothing.
+	Partial string `json:"partial,omitempty"`
+	Inputs  Digest `json:"inputs"` // of the symbol, the suite, what was reached, data, locks, toolchain, driver
 }
 
 // MeasurementRecord is the stored form of a measurement.
@@ -83,6 +92,9 @@ func NewMeasurement(t Target, tree Tree, trials []Trial, reason, detail string) 
 		rec.Trials = append(rec.Trials, r)
 	}
 	rec.Word, rec.Reason = conclude(rec.Trials, reason)
+	if t.Partial != "" && rec.Word == Refuted {
+		rec.Word, rec.Reason = NotMeasured, "partial"
+	}
 	body, err := Canonical(rec)
 	if err != nil {
 		return Measurement{}, err
@@ -125,7 +137,7 @@ func (tr Trial) record(t Target) (TrialRecord, error) {
 
 // conclude is the rule of the four words for one symbol.
 func conclude(trials []TrialRecord, reason string) (Word, string) {
-	var results, survived, errored, timedOut, flaky, pending int
+	var results, survived, errored, timedOut, flaky, pending, waived int
 	unsteady := ""
 	for _, t := range trials {
 		if t.Status == Killed && t.Probe.Kind == ProbeResult {
@@ -148,6 +160,8 @@ func conclude(trials []TrialRecord, reason string) (Word, string) {
 			}
 		case PendingProbe:
 			results, pending = results+1, pending+1
+		case Waived:
+			waived++
 		}
 	}
 	switch {
@@ -155,6 +169,8 @@ func conclude(trials []TrialRecord, reason string) (Word, string) {
 		return Refuted, "survived"
 	case reason != "":
 		return NotMeasured, reason
+	case results == 0 && waived > 0:
+		return NotMeasured, string(Waived)
 	case results == 0:
 		return NotMeasured, "no_probe"
 	case pending > 0:

@@ -68,7 +68,10 @@ func TestMeasurementWord(t *testing.T) {
 		{"tampered", []evidence.Trial{result("tampered", false)}, "", evidence.NotMeasured, "report_tampered"},
 		{"survived and crashed", []evidence.Trial{result("green", false), result("panic", false)}, "", evidence.NotMeasured, "killed_by_error_only"},
 		{"out of time", []evidence.Trial{result("time", false)}, "", evidence.NotMeasured, "timeout"},
-		{"waived", []evidence.Trial{waived}, "", evidence.NotMeasured, "no_probe"},
+		{"waived", []evidence.Trial{waived}, "", evidence.NotMeasured, "waived"},
+		{"waived, and another crashed", []evidence.Trial{waived, result("panic", false)}, "", evidence.NotMeasured, "killed_by_error_only"},
+		{"waived, and another survived", []evidence.Trial{waived, result("green", false)}, "", evidence.Refuted, "survived"},
+		{"waived before that was a reason", []evidence.Trial{waived}, "no_probe", evidence.NotMeasured, "no_probe"},
 		{"pending", []evidence.Trial{result("green", false), pending}, "", evidence.NotMeasured, "out_of_budget"},
 		{"survived and ran out of time", []evidence.Trial{result("green", false), result("time", false)}, "", evidence.NotMeasured, "timeout"},
 		{"ran out of time and survived", []evidence.Trial{result("time", false), result("green", false)}, "", evidence.NotMeasured, "timeout"},
@@ -222,4 +225,23 @@ func TestMeasurementIsRefused(t *testing.T) {
 	mustRefuse(t, "half of it", err, fault.Tampered, "measurement does not parse: ")
 	_, err = evidence.RederiveMeasurement(m.Body(), func(evidence.Digest) (evidence.Run, error) { return swapped.Run, nil })
 	mustRefuse(t, "a run of another probe, stored", err, fault.Tampered, "the stored runs do not derive this measurement: run ")
+}
+
+// A choice by hand proves what it proves, and refutes nothing.
+func TestPartialMeasurementRefutesNothing(t *testing.T) {
+	t.Parallel()
+	part := target()
+	part.Partial = evidence.PartialTests
+	for way, want := range map[string]evidence.Word{"green": evidence.NotMeasured, "red": evidence.Proven} {
+		tr := trial(t, evidence.ProbeResult, way, way == "red")
+		m, err := evidence.NewMeasurement(part, tree, []evidence.Trial{tr}, "", "")
+		if err != nil || m.Record().Word != want {
+			t.Errorf("%s: %s, %v, want %s", way, m.Record().Word, err, want)
+			continue
+		}
+		again, err := evidence.RederiveMeasurement(m.Body(), func(evidence.Digest) (evidence.Run, error) { return tr.Run, nil })
+		if err != nil || again.Digest() != m.Digest() {
+			t.Errorf("%s: derived again: %s, %v", way, again.Digest().Short(), err)
+		}
+	}
 }

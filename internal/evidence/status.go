@@ -3,6 +3,8 @@ package evidence
 import (
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 
 	"github.com/proveto/proveto/internal/fault"
 )
@@ -93,12 +95,44 @@ type Probe struct {
 	Line     int       `json:"line"`
 	Column   int       `json:"column,omitempty"` // in bytes, from 1; of the operator, or of the function's name
 	Diff     string    `json:"diff"`             // unified, against the sealed tree
+	// Nth tells the probes of a symbol apart that change equal lines in the same
+	// way: it counts them from 1, in the order of the source. 0 in old records.
+	Nth int `json:"nth,omitempty"`
 }
 
-// Digest identifies the probe. Where it stands is not part of it: the diff says
-// what it changes, and a line that moved changes nothing.
+// Digest identifies the probe within its symbol. Where it stands is not part of
+// it: what it changes are the lines that its diff takes away and puts there, and
+// neither a line that moved nor another beside it changes that. Old records have
+// no Nth; their digest covers the whole diff, as it did when they were made.
 func (p Probe) Digest() Digest {
-	return DigestParts("probe/v1", p.Symbol, string(p.Kind), p.Operator, p.Summary, p.File, p.Diff)
+	if p.Nth == 0 {
+		return DigestParts("probe/v1", p.Symbol, string(p.Kind), p.Operator, p.Summary, p.File, p.Diff)
+	}
+	return DigestParts("probe/v2", p.Symbol, string(p.Kind), p.Operator, p.Summary, strconv.Itoa(p.Nth), changedLines(p.Diff))
+}
+
+// Digests are the names under which evidence knows the probe: its digest, and
+// that of old records, which holds as long as no line moved.
+func (p Probe) Digests() []Digest {
+	old := p
+	old.Nth = 0
+	return slices.Compact([]Digest{p.Digest(), old.Digest()})
+}
+
+// changedLines are the lines of the hunks of a unified diff that it takes away or
+// puts there, with their marks.
+func changedLines(diff string) string {
+	var out strings.Builder
+	inHunk := false
+	for line := range strings.Lines(diff) {
+		switch {
+		case strings.HasPrefix(line, "@@"):
+			inHunk = true
+		case inHunk && (line[0] == '-' || line[0] == '+'):
+			out.WriteString(strings.TrimRight(line, "\r\n") + "\n")
+		}
+	}
+	return out.String()
 }
 
 // Judgement is what one run with a probe on shows, before any repeat.

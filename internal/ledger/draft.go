@@ -71,6 +71,11 @@ type Start struct {
 	Result     evidence.Digest `json:"result"`     // blob
 	Tree       evidence.Tree   `json:"tree"`
 	Repo       string          `json:"repo"`
+	// Where the tree stood, so that later starts find the one before them: absent
+	// on a detached head, on an unborn branch, and in old entries.
+	Branch string `json:"branch,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	Narrow bool   `json:"narrow,omitempty"` // less than everything was asked for
 }
 
 // Refusal is the body of an entry about a request that was refused.

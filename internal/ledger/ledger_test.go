@@ -60,13 +60,16 @@ func TestWhatIsAppendedComesBack(t *testing.T) {
 		if err != nil || len(ws) != 1 || ws[0].Reason != "only logging" {
 			t.Errorf("Waivers = %v, %v", ws, err)
 		}
-		st, err := b.StartOfKey(ctx, evidence.DigestOf([]byte("key")))
-		if err != nil || st.Invocation != invocation {
-			t.Errorf("StartOfKey = %+v, %v", st, err)
+		st, err := b.Starts(ctx, "/r")
+		if err != nil || len(st) != 1 || st[0].Record.Invocation != invocation || st[0].Record.Key != evidence.DigestOf([]byte("key")) {
+			t.Errorf("Starts = %+v, %v", st, err)
 		}
-		st2, err := b.LastStart(ctx, "/r")
-		if err != nil || st2 != st {
-			t.Errorf("LastStart = %+v, %v, want %+v", st2, err, st)
+		last, err := b.LastStart(ctx, "/r")
+		if err != nil || last != st[0].Record {
+			t.Errorf("LastStart = %+v, %v, want %+v", last, err, st[0].Record)
+		}
+		if none, err := b.Starts(ctx, "/elsewhere"); err != nil || len(none) != 0 {
+			t.Errorf("Starts elsewhere = %+v, %v", none, err)
 		}
 		_, err = b.LastStart(ctx, "/elsewhere")
 		wantFault(t, err, fault.NotFound, ledger.CodeNotFound)
@@ -183,9 +186,15 @@ func TestRepeatedObjectsAreProjectedOnce(t *testing.T) {
 		b.append(t, s.drafts()...)
 		b.append(t, must[ledger.Draft](t)(ledger.WaiverDraft(b.waiver(t, s.cert.Record().Facts.Probe))))
 		wantSound(t, b, ledger.Options{})
-		ms, err := b.LatestMeasurements(t.Context(), "go", ".")
-		if err != nil || len(ms) != 1 || ms[0].Seq != 47 {
-			t.Errorf("LatestMeasurements = %+v, %v, want the one of entry 47", ms, err)
+		ms, err := b.MeasurementsFor(t.Context(), "go", ".")
+		if err != nil || len(ms) != 2 || ms[0].Seq != 47 || ms[0].Digest != ms[1].Digest {
+			t.Errorf("MeasurementsFor = %+v, %v, want that of entry 47 and the same before it", ms, err)
+		}
+		for after, want := range map[int64]int{ms[1].Seq: 1, ms[0].Seq: 0} {
+			since, err := b.SymbolsSince(t.Context(), after)
+			if err != nil || len(since) != want || (want > 0 && !since[ms[0].Record.Target.Symbol]) {
+				t.Errorf("SymbolsSince(%d) = %v, %v, want %d", after, since, err, want)
+			}
 		}
 	})
 }

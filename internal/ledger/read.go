@@ -205,10 +205,12 @@ func (l *Ledger) CertificatesFor(ctx context.Context, language, project string) 
 	return out, err
 }
 
-// LatestMeasurements lists the last measurement of every symbol of a project.
-func (l *Ledger) LatestMeasurements(ctx context.Context, language, project string) (out []Stored[evidence.MeasurementRecord], err error) {
+// MeasurementsFor lists the measurements of a project, newest first. Which of
+// them hold today is for the caller to compare: the newest of a symbol may be
+// about another branch.
+func (l *Ledger) MeasurementsFor(ctx context.Context, language, project string) (out []Stored[evidence.MeasurementRecord], err error) {
 	err = l.db.Read(ctx, func(tx *store.Tx) error {
-		rows, err := tx.LatestMeasurementEntries(ctx, language, project)
+		rows, err := tx.MeasurementEntries(ctx, language, project)
 		if err != nil {
 			return err
 		}
@@ -268,11 +270,6 @@ func (l *Ledger) waiver(ctx context.Context, tx *store.Tx, r store.WaiverRow) (W
 	return w, w.verify()
 }
 
-// StartOfKey is the last start with the run key; not_found when there is none.
-func (l *Ledger) StartOfKey(ctx context.Context, key evidence.Digest) (Start, error) {
-	return l.start(ctx, func(tx *store.Tx) (store.StartRow, error) { return tx.StartOfKey(ctx, string(key)) })
-}
-
 // LastStart is the last start of the repository; not_found when there is none.
 func (l *Ledger) LastStart(ctx context.Context, repo string) (Start, error) {
 	return l.start(ctx, func(tx *store.Tx) (store.StartRow, error) { return tx.StartOfRepo(ctx, repo) })
@@ -304,6 +301,38 @@ func (l *Ledger) start(ctx context.Context, rowFunc func(*store.Tx) (store.Start
 		return nil
 	})
 	return s, err
+}
+
+// Starts lists the starts of a repository, newest first.
+func (l *Ledger) Starts(ctx context.Context, repo string) (out []Stored[Start], err error) {
+	err = l.db.Read(ctx, func(tx *store.Tx) error {
+		rows, err := tx.StartEntries(ctx, repo)
+		if err != nil {
+			return err
+		}
+		out, err = stored[Start](rows, KindStart)
+		return err
+	})
+	for _, s := range out {
+		if s.Record.Repo != repo {
+			return nil, differs("start %s is projected for another repository", s.Record.Invocation)
+		}
+	}
+	return out, err
+}
+
+// SymbolsSince tells of which symbols an entry after seq is a certificate or a
+// measurement.
+func (l *Ledger) SymbolsSince(ctx context.Context, seq int64) (map[string]bool, error) {
+	out := map[string]bool{}
+	err := l.db.Read(ctx, func(tx *store.Tx) error {
+		symbols, err := tx.SymbolsSince(ctx, seq)
+		for _, s := range symbols {
+			out[s] = true
+		}
+		return err
+	})
+	return out, err
 }
 
 // Rebuild throws the projections away and folds all entries again.

@@ -302,7 +302,7 @@ func (b *bench) answers(t *testing.T, s sample) (string, error) {
 	add(h, err)
 	cs, err := b.CertificatesFor(ctx, "go", ".")
 	add(cs, err)
-	ms, err := b.LatestMeasurements(ctx, "go", ".")
+	ms, err := b.MeasurementsFor(ctx, "go", ".")
 	add(ms, err)
 	ws, err := b.Waivers(ctx)
 	add(ws, err)

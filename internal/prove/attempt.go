@@ -41,7 +41,7 @@ type Options struct {
 	// Kinds restricts the kinds of probes; empty: all.
 	Kinds []evidence.ProbeKind
 	// Waived tells which probes a person signed away, with the reason.
-	Waived func(evidence.Digest) (string, bool)
+	Waived func(evidence.Probe) (string, bool)
 	// First names a probe (by operator and summary) and a test to try before the
 	// others: those of a certificate that lapsed.
 	First *evidence.Facts
@@ -63,6 +63,12 @@ func (u *Unit) Attempt(ctx context.Context, symbol string, o Options) (Outcome, 
 	}
 	tests := u.candidates(symbol, o)
 	a := &attempt{unit: u, symbol: s, options: o, tests: tests, target: u.target(s, tests)}
+	switch {
+	case len(o.Tests) > 0:
+		a.target.Partial = evidence.PartialTests
+	case o.Probe != nil:
+		a.target.Partial = evidence.PartialProbes
+	}
 	if len(tests) == 0 {
 		return a.outcome(string(evidence.NoCoverage), "no test reaches it")
 	}
@@ -194,7 +200,7 @@ func (a *attempt) ordered(probes []lang.Probe) []lang.Probe {
 // failed.
 func (a *attempt) try(ctx context.Context, p lang.Probe) error {
 	if o := a.options; o.Waived != nil {
-		if why, ok := o.Waived(p.Digest()); ok {
+		if why, ok := o.Waived(p.Probe); ok {
 			a.trials = append(a.trials, evidence.Trial{Probe: p.Probe, Reason: string(evidence.Waived), Note: why})
 			return nil
 		}

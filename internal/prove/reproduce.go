@@ -2,6 +2,7 @@ package prove
 
 import (
 	"context"
+	"slices"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
@@ -31,7 +32,7 @@ func (u *Unit) Reproduce(ctx context.Context, f evidence.Facts) (evidence.Certif
 	}
 	want := f.Probe.Digest()
 	for _, p := range u.Suite.Probes(f.Symbol, u.Baselines[:], true) {
-		if p.Digest() != want {
+		if !slices.Contains(p.Digests(), want) {
 			continue
 		}
 		a := &attempt{unit: u, symbol: s}

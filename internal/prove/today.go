@@ -174,8 +174,12 @@ func (t *Today) Lapses(c evidence.CertificateRecord) []Cause {
 	if t.Scan.Locks != f.Locks {
 		add("locks_changed", "a manifest or lock file changed")
 	}
-	if t.Scan.Toolchain != f.Toolchain {
-		add("toolchain_changed", "the toolchain was %s, it is %s", f.Toolchain, t.Scan.Toolchain)
+	switch now := t.Scan.Toolchain; {
+	case now == f.Toolchain:
+	case now == "":
+		add("toolchain_changed", "the toolchain was %s; no package here builds to say which one it is", f.Toolchain)
+	default:
+		add("toolchain_changed", "the toolchain was %s, it is %s", f.Toolchain, now)
 	}
 	if t.Scan.Driver != f.Driver {
 		add("driver_changed", "the driver was %s, it is %s", f.Driver, t.Scan.Driver)

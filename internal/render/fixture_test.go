@@ -183,8 +183,9 @@ func fixture() view.Start {
 		Run: "01JDYQ2V7M8T3N5P9R1S7KQXM2", Started: time.Date(2026, 11, 30, 16, 2, 9, 0, time.UTC), TookMS: 52_140, FirstProofMS: 12_410,
 		ReusedAt: &reused, ReusedHead: &view.Head{Seq: 411, Root: digest("root", 411)},
 		Isolation: "namespaces", Network: "loopback", Toolchains: []string{"go1.26.8 linux/amd64"},
-		Counts: view.Counts{Proven: 1, Refuted: 1, Stale: 1, NotMeasured: 3, Total: 6},
-		Before: &view.Counts{Proven: 1, Refuted: 2, Stale: 0, NotMeasured: 3, Total: 6},
+		Counts:   view.Counts{Proven: 1, Refuted: 1, Stale: 1, NotMeasured: 3, Total: 6},
+		BeforeIs: &view.Earlier{Run: "01JDYQ2V7M8T3N5P9R1S7KQXM1", Started: time.Date(2026, 11, 29, 9, 30, 0, 0, time.UTC), Branch: "main", Commit: "0123456789abcdef0123456789abcdef01234567", Tree: "4b825dc642cb6eb9a060e54bf8d69288fbee4904"},
+		Before:   &view.Counts{Proven: 1, Refuted: 2, Stale: 0, NotMeasured: 3, Total: 6},
 		Suite: view.Suite{
 			Tests: 31, Passed: 28, Skipped: 1, Packages: 3,
 			Red:   []view.TestNote{{Test: "TestExportEmpty", Package: "export", File: "export/csv_test.go", Line: 18, Note: "Rows() = nil, want []"}},

@@ -153,9 +153,7 @@ func newPage(s view.Start, m Meta) (*page, error) {
 		p.certs[s.Certificates[i].ID] = &s.Certificates[i]
 	}
 	p.Title = m.Subject.Repository + ": " + p.Headline
-	if s.Before != nil {
-		p.Since = s.Counts.Since(*s.Before)
-	}
+	p.Since = s.Moved()
 	for _, sym := range s.Symbols {
 		p.names[sym.ID] = symbolRef{sym.Name, symbolAnchor(sym.ID)}
 	}

@@ -33,10 +33,8 @@ func Markdown(w io.Writer, s view.Start, m Meta) error {
 	if s.Narrow {
 		head.WriteString("Only what is named in brackets was measured; everything else is shown as it was known before.\n\n")
 	}
-	if s.Before != nil {
-		if since := s.Counts.Since(*s.Before); len(since) > 0 {
-			fmt.Fprintf(head, "Against the result before: %s.\n\n", changes(since))
-		}
+	if since := s.Moved(); len(since) > 0 {
+		fmt.Fprintf(head, "Against %s: %s.\n\n", mdText(s.BeforeIs.String()), changes(since))
 	}
 	d.gate(s.Gate)
 	if len(s.SwitchedOff) > 0 {

@@ -70,13 +70,15 @@ type testDefinition struct {
 	Location *mutationL `json:"location,omitempty"`
 }
 
-// foreignStatus maps our statuses to the schema's. What gave no usable verdict
-// counts in neither direction there: RuntimeError.
+// foreignStatus maps our statuses to the schema's, whose viewers count Killed and
+// Timeout as detected, and RuntimeError and CompileError in neither direction.
+// What is not credited here must not raise a score there: only what an assertion
+// noticed is Killed, and what ended otherwise than by one is RuntimeError.
 var foreignStatus = map[evidence.Status]struct{ status, reason string }{
 	evidence.Killed:        {"Killed", ""},
-	evidence.KilledByError: {"Killed", "exception only"},
+	evidence.KilledByError: {"RuntimeError", "noticed by an exception only, which is not credited"},
 	evidence.Survived:      {"Survived", ""},
-	evidence.TimedOut:      {"Timeout", ""},
+	evidence.TimedOut:      {"RuntimeError", "the time limit was reached, which is not credited"},
 	evidence.Flaky:         {"RuntimeError", "flaky: the control or the repeat disagreed"},
 	evidence.Invalid:       {"CompileError", ""},
 	evidence.NoCoverage:    {"NoCoverage", ""},

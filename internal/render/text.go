@@ -47,10 +47,8 @@ func (t *text) cmd(c string) string { return t.paint(cyan, Line(t.command(c))) }
 func Start(w io.Writer, s view.Start, style Style) error {
 	t := &text{Style: style}
 	t.counts(s.Counts)
-	if s.Before != nil {
-		if since := s.Counts.Since(*s.Before); len(since) > 0 {
-			t.row("before", "%s", changes(since))
-		}
+	if since := s.Moved(); len(since) > 0 {
+		t.row("before", "%s %s", changes(since), t.paint(grey, "since "+Line(s.BeforeIs.String())))
 	}
 	t.now(s)
 	t.gaps(s.Gaps, 3)
@@ -297,6 +295,9 @@ func (t *text) mutants(group []view.Mutant) {
 		t.diff(lines)
 		if m.Note != "" && (i == 0 || m.Note != group[i-1].Note || m.Kind != group[i-1].Kind) {
 			t.row("", "%s", Line(note(m.Note, m.Kind)))
+		}
+		if m.Waived != "" {
+			t.row("", "%s", Line(m.Waived))
 		}
 		if m.Hint != "" {
 			t.row("", "hint: %s", Line(m.Hint))

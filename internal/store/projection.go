@@ -77,10 +77,20 @@ func (tx *Tx) CertificateEntries(ctx context.Context, language, project string) 
 	return many[EntryRow](ctx, tx, "certificates_of_project", language, project)
 }
 
-// LatestMeasurementEntries lists the entry of the last measurement of every
-// symbol of a project.
-func (tx *Tx) LatestMeasurementEntries(ctx context.Context, language, project string) ([]EntryRow, error) {
-	return many[EntryRow](ctx, tx, "measurements_latest", language, project)
+// MeasurementEntries lists the entries of a project's measurements, newest first.
+func (tx *Tx) MeasurementEntries(ctx context.Context, language, project string) ([]EntryRow, error) {
+	return many[EntryRow](ctx, tx, "measurements_of_project", language, project)
+}
+
+// SymbolsSince lists the symbols of which an entry after the given one is a
+// certificate or a measurement, in no order.
+func (tx *Tx) SymbolsSince(ctx context.Context, after int64) ([]string, error) {
+	return tx.texts(ctx, "symbols_since", after)
+}
+
+// StartEntries lists the entries of a repository's starts, newest first.
+func (tx *Tx) StartEntries(ctx context.Context, repo string) ([]EntryRow, error) {
+	return many[EntryRow](ctx, tx, "starts_of_repo", repo)
 }
 
 // Runs lists up to limit projected runs after the entry, in order of entries. So
@@ -112,11 +122,6 @@ func (tx *Tx) Waivers(ctx context.Context, after int64, limit int) ([]WaiverRow,
 // Starts lists starts; see [Tx.Runs].
 func (tx *Tx) Starts(ctx context.Context, after int64, limit int) ([]StartRow, error) {
 	return many[StartRow](ctx, tx, "starts_page", after, limit)
-}
-
-// StartOfKey is the last start with the run key, or [ErrNoRow].
-func (tx *Tx) StartOfKey(ctx context.Context, runKey string) (StartRow, error) {
-	return one[StartRow](ctx, tx, "start_of_key", runKey)
 }
 
 // StartOfRepo is the last start of the repository, or [ErrNoRow].

@@ -99,7 +99,7 @@ func TestRowsComeBackAsWritten(t *testing.T) {
 			found, errs[6] = tx.DigestsBetween(ctx, "sha256:a", "sha256:ag", 9)
 			invocations, errs[7] = tx.InvocationsEnding(ctx, "Q69G5FAV", 9)
 			certs, errs[8] = tx.CertificateEntries(ctx, "go", ".")
-			latest, errs[9] = tx.LatestMeasurementEntries(ctx, "go", ".")
+			latest, errs[9] = tx.MeasurementEntries(ctx, "go", ".")
 			entries, err = tx.Entries(ctx, "run", 1, 4, 2)
 			return errors.Join(append(errs[:], err)...)
 		})

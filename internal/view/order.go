@@ -47,6 +47,36 @@ func (c Counts) Since(before Counts) []Change {
 	return out
 }
 
+// Moved lists the words whose count is not that of the result before; nil when
+// there is none.
+func (s *Start) Moved() []Change {
+	if s.Before == nil {
+		return nil
+	}
+	return s.Counts.Since(*s.Before)
+}
+
+// String names an earlier result: main at 1a2b3c4 of 2026-01-02 15:04 UTC.
+func (e *Earlier) String() string {
+	if e == nil {
+		return "the result before"
+	}
+	at := e.Branch
+	if e.Commit != "" {
+		if at != "" {
+			at += " at "
+		}
+		at += e.Commit[:min(7, len(e.Commit))]
+	}
+	if e.Dirty {
+		at += " with uncommitted changes"
+	}
+	if at == "" {
+		at = "the start"
+	}
+	return at + " of " + e.Started.UTC().Format("2006-01-02 15:04") + " UTC"
+}
+
 // Section is every symbol with one evidence word.
 type Section struct {
 	Word  string

@@ -125,6 +125,7 @@ type Mutant struct {
 	Note     string   `json:"note,omitempty"`   // not_infected, infected_not_asserted
 	Hint     string   `json:"hint,omitempty"`   // of a survivor: which value would tell it apart, where the line shows it
 	Values   []string `json:"values,omitempty"` // original, changed: seen while the tests stayed green
+	Waived   string   `json:"waived,omitempty"` // of a survivor: it is waived since
 	Run      string   `json:"run,omitempty"`
 }
 
@@ -248,6 +249,16 @@ type Gate struct {
 	MaxUnproven float64  `json:"max_not_measured"`
 }
 
+// Earlier names the result that another one is compared with.
+type Earlier struct {
+	Run     string    `json:"run"`
+	Started time.Time `json:"started"`
+	Branch  string    `json:"branch,omitempty"`
+	Commit  string    `json:"commit,omitempty"`
+	Tree    string    `json:"tree"`
+	Dirty   bool      `json:"dirty"`
+}
+
 // Start is the result of the whole prove lane.
 type Start struct {
 	Run          string         `json:"run"` // id of this invocation
@@ -261,7 +272,8 @@ type Start struct {
 	Network      string         `json:"network"`
 	Toolchains   []string       `json:"toolchains"`
 	Counts       Counts         `json:"counts"`
-	Before       *Counts        `json:"before,omitempty"` // the result before this one
+	Before       *Counts        `json:"before,omitempty"` // of the last result about everything on the same branch
+	BeforeIs     *Earlier       `json:"before_is,omitempty"`
 	Suite        Suite          `json:"suite"`
 	Symbols      []Symbol       `json:"symbols"`
 	Packages     []Package      `json:"packages"`

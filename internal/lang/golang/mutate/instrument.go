@@ -256,14 +256,25 @@ func hasDirective(doc *ast.CommentGroup, directive string) bool {
 }
 
 // drop kills the probes that the caller names and those that make the same
-// change as an earlier one.
+// change at the same place as an earlier one. The others that change equal lines
+// in the same way are counted, those that the caller names, too, so that each
+// keeps its name when one before it goes.
 func (p *pkg) drop() {
-	seen := make(map[evidence.Digest]bool)
+	places, equal := make(map[evidence.Digest]bool), make(map[evidence.Digest]int)
 	for _, g := range p.groups {
 		for _, pr := range g.probes {
-			d := pr.site.Digest()
-			pr.dead = p.in.Drop[d] || seen[d]
-			seen[d] = true
+			pr.site.Nth = 0
+			place := pr.site.Digest()
+			if places[place] {
+				pr.dead = true
+				continue
+			}
+			places[place] = true
+			pr.site.Nth = 1
+			first := pr.site.Digest()
+			equal[first]++
+			pr.site.Nth = equal[first]
+			pr.dead = p.in.Drop[pr.site.Digest()]
 		}
 	}
 }

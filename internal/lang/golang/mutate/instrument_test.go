@@ -7,8 +7,10 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -282,5 +284,33 @@ func TestSkipsAreListed(t *testing.T) {
 		if !got[reason] {
 			t.Errorf("nothing skipped for %s; have %v", reason, got)
 		}
+	}
+}
+
+// TestNamesOutliveMovedLines puts comments around everything: each probe keeps
+// its digest, also where two lines of a function are the same.
+func TestNamesOutliveMovedLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "go.mod"), []byte("module twice\n\ngo 1.22\n"))
+	source := "package twice\n\nfunc Count(a, b int) int {\n\tn := 0\n\tif a < b {\n\t\tn++\n\t}\n\ta--\n\tif a < b {\n\t\tn++\n\t}\n\treturn n\n}\n"
+	names := func(source string) map[evidence.Digest]int {
+		write(t, filepath.Join(dir, "twice.go"), []byte(source))
+		out := map[evidence.Digest]int{}
+		for _, s := range instrument(t, []loaded{only(t, load(t, dir), "twice")})[0].Sites {
+			if _, again := out[s.Digest()]; again {
+				t.Errorf("two probes are named %s: %s at line %d", s.Digest().Short(), s.Summary, s.Line)
+			}
+			out[s.Digest()] = s.Nth
+		}
+		return out
+	}
+	before := names(source)
+	if !slices.Contains(slices.Collect(maps.Values(before)), 2) {
+		t.Errorf("no second probe of equal lines among %v", before)
+	}
+	moved := strings.NewReplacer("func Count", "// Count counts.\nfunc Count", "\tif a", "\t// once more\n\tif a").Replace(source)
+	if diff := cmp.Diff(before, names(moved)); diff != "" {
+		t.Errorf("names after lines moved (- before + after)\n%s", diff)
 	}
 }

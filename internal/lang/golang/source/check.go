@@ -248,7 +248,7 @@ func (m *module) readFiles(j *job) (map[string][]byte, []string, error) {
 // declarations of the project that it can see, the compiled form of everything
 // else, and this program.
 func (m *module) key(j *job, sums []string) evidence.Digest {
-	parts := []string{"package/v2", Driver, m.tools, m.path, j.pkg.ID, m.rel(m.dir), fmt.Sprint(j.xtest, m.req.Instrument)}
+	parts := []string{"package/v3", Driver, m.tools, m.path, j.pkg.ID, m.rel(m.dir), fmt.Sprint(j.xtest, m.req.Instrument)}
 	if j.pkg.Module != nil {
 		parts = append(parts, j.pkg.Module.GoVersion)
 	}
