@@ -65,12 +65,18 @@ func classify(output []byte, what string) *fault.Error {
 	if !ok {
 		code, line = lang.BuildFailed, telling(output)
 	}
-	e := fault.New(fault.Unmeasured, code, "%s: %s", what, line)
+	if g := remedy.FindSubmatch(output); g != nil && code == lang.DependencyMissing {
+		hint = string(g[1])
+	}
+	e := fault.New(fault.Unmeasured, code, "%s: %s", what, strings.TrimSuffix(line, "; to add it:"))
 	if hint != "" {
 		e.Hint("%s", hint)
 	}
 	return e
 }
+
+// remedy is the command by which the go command would add what is missing.
+var remedy = regexp.MustCompile(`; to add it:\s+(go get \S+)`)
 
 // Explain says what the failing tests of a baseline lack: a database, a tool, a
 // permission. ok is false when their output shows nothing of the kind.

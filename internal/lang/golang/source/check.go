@@ -131,8 +131,9 @@ type parsed struct {
 	undefined string
 }
 
-// check parses and type-checks a package from the given sources. A file that
-// does not parse is left out.
+// check parses and type-checks a package from the given sources. Of a file that
+// does not parse there is what the parser could make of it, so that its functions
+// are known.
 func (c *checker) check(p *packages.Package, names []string, sources map[string][]byte) *parsed {
 	out := &parsed{fset: token.NewFileSet(), sources: sources}
 	for _, name := range names {
@@ -140,8 +141,10 @@ func (c *checker) check(p *packages.Package, names []string, sources map[string]
 		if err != nil {
 			out.errors++
 			pos, msg := parseError(err)
-			out.problems = append(out.problems, lang.Problem{File: c.m.rel(name), Line: pos, Reason: "does not parse: " + msg})
-			continue
+			out.problems = append(out.problems, lang.Problem{File: c.m.rel(name), Line: pos, Reason: notParsed + msg})
+			if f = c.torn(out.fset, name, sources[name]); f == nil {
+				continue
+			}
 		}
 		out.files = append(out.files, f)
 	}
@@ -176,10 +179,10 @@ func (out *parsed) typeError(c *checker, err error) {
 	var te types.Error
 	if errors.As(err, &te) {
 		pos := out.fset.PositionFor(te.Pos, false)
-		out.problems = append(out.problems, lang.Problem{File: c.m.rel(pos.Filename), Line: pos.Line, Reason: "type error: " + te.Msg})
+		out.problems = append(out.problems, lang.Problem{File: c.m.rel(pos.Filename), Line: pos.Line, Reason: typeError + te.Msg})
 		return
 	}
-	out.problems = append(out.problems, lang.Problem{Reason: "type error: " + err.Error()})
+	out.problems = append(out.problems, lang.Problem{Reason: typeError + err.Error()})
 }
 
 // read makes the facts of one package, from the cache when nothing that they
@@ -248,7 +251,7 @@ func (m *module) readFiles(j *job) (map[string][]byte, []string, error) {
 // declarations of the project that it can see, the compiled form of everything
 // else, and this program.
 func (m *module) key(j *job, sums []string) evidence.Digest {
-	parts := []string{"package/v2", Driver, m.tools, m.path, j.pkg.ID, m.rel(m.dir), fmt.Sprint(j.xtest, m.req.Instrument)}
+	parts := []string{"package/v3", Driver, m.tools, m.path, j.pkg.ID, m.rel(m.dir), fmt.Sprint(j.xtest, m.req.Instrument)}
 	if j.pkg.Module != nil {
 		parts = append(parts, j.pkg.Module.GoVersion)
 	}
