@@ -23,9 +23,10 @@ type known struct {
 	causes      []prove.Cause               // why it lapsed
 	measurement *evidence.MeasurementRecord // newest that today's inputs would give again
 	measured    evidence.Digest
-	now         bool   // measured by this invocation
-	proved      bool   // live was made by this invocation
-	reason      string // why nothing was measured; used when there is no evidence
+	now         bool         // measured by this invocation
+	proved      bool         // live was made by this invocation
+	broken      *lang.Broken // why its tests cannot be built
+	reason      string       // why nothing was measured; used when there is no evidence
 	detail      string
 	command     string
 }
@@ -38,7 +39,8 @@ type stored struct {
 }
 
 // symbolView words one symbol. The rule of precedence is here and nowhere else:
-// live certificate, lapsed certificate, measurement, reason.
+// live certificate, a build that fails, a refutation, lapsed certificate,
+// measurement, reason.
 func symbolView(k known) view.Symbol {
 	s := k.ranked.Symbol
 	v := view.Symbol{
@@ -61,6 +63,9 @@ func symbolView(k known) view.Symbol {
 		if len(v.Mutants) == 0 {
 			v.Mutants, v.Strength = []view.Mutant{certifiedMutant(*k.live)}, view.Share{Num: 1, Den: 1}
 		}
+	case k.broken != nil:
+		v.Word, v.Reason, v.Detail, v.Command = string(evidence.NotMeasured), string(k.broken.Code), k.broken.Text, k.broken.Hint
+		v.Tests, v.Measurement, v.Mutants, v.Strength = nil, "", nil, view.Share{}
 	case k.measurement != nil && k.measurement.Word == evidence.Refuted:
 		v.Word, v.Reason = string(evidence.Refuted), k.measurement.Reason
 		v.Detail = survivorSentence(k.measurement.Trials)
@@ -79,6 +84,9 @@ func symbolView(k known) view.Symbol {
 			v.Blocked = k.reason
 		}
 		v.Command = "proveto prove " + quoteArg(s.Name)
+		if v.Blocked != "" {
+			v.Command = orText(k.command, v.Command)
+		}
 	case k.measurement != nil && k.reason == "":
 		v.Word, v.Reason = string(evidence.NotMeasured), k.measurement.Reason
 		v.Detail = orText(k.measurement.Detail, reasonSentence(v.Reason))
@@ -315,7 +323,9 @@ func unmeasured(symbols []view.Symbol) []view.Unmeasured {
 	for _, s := range symbols {
 		if s.Blocked != "" {
 			_, s.Detail, _ = strings.Cut(s.Detail, "; ")
-			s.Reason, s.Command = s.Blocked, reasonCommand(s.Blocked, s.Name)
+			if s.Reason = s.Blocked; s.Command == "proveto prove "+quoteArg(s.Name) {
+				s.Command = reasonCommand(s.Blocked, s.Name)
+			}
 		} else if s.Word != string(evidence.NotMeasured) {
 			continue
 		}
@@ -368,8 +378,26 @@ func dirOf(file string) string {
 }
 
 // gate compares the symbols in scope with the thresholds. Unmeasured says that
-// the only thing wrong is what could not be measured.
-func gate(scope []view.Symbol, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
+// the only thing wrong is what could not be measured. What could not be read or
+// built is no thing that a threshold can allow.
+func gate(scope []view.Symbol, broken []view.Broken, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
+	g, err := gateCounts(scope, g, noteUnmeasured)
+	if len(broken) == 0 {
+		return g, err
+	}
+	e := fault.New(fault.Unmeasured, "unmeasured", "%s: what cannot be read or built cannot be judged", broken[0].Text)
+	var first []string
+	for _, b := range broken {
+		first = append(first, b.Text)
+		if b.Command != "" && !slices.Contains(e.Hints, b.Command) {
+			e = e.Hint("%s", b.Command)
+		}
+	}
+	g.Passed, g.Failures = false, append(first, g.Failures...)
+	return g, e
+}
+
+func gateCounts(scope []view.Symbol, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
 	g.Asked, g.Counts, g.Failures, g.Unguarded = true, countWords(scope), []string{}, []string{}
 	for _, w := range evidence.Words()[1:] { // the refuted first
 		for _, s := range scope {

@@ -304,6 +304,10 @@ func (a *App) Status(ctx context.Context) (*view.Status, error) {
 		st.Worst = &now.Gaps[0]
 	}
 	switch {
+	case len(now.Broken) > 0 && now.Broken[0].Command != "":
+		st.Next = view.Next{Why: now.Broken[0].Text, Run: now.Broken[0].Command}
+	case now.Counts.Total == 0:
+		st.Next = view.Next{Why: "there is nothing here to measure", Run: "proveto start"}
 	case now.Counts.Stale > 0:
 		st.Next = view.Next{Why: plural(now.Counts.Stale, "behaviour") + " went stale since the last start", Run: "proveto start"}
 	case tree != inv.snap.Tree:

@@ -170,6 +170,12 @@ func (s *Start) Headline() string {
 // NextSteps are the commands that get on, best first; never empty.
 func (s *Start) NextSteps() []Next {
 	var out []Next
+	for _, b := range s.Broken {
+		if b.Command != "" {
+			out = append(out, Next{b.Text, b.Command})
+			break
+		}
+	}
 	for _, g := range s.Gaps {
 		if g.Word == string(evidence.Refuted) && len(g.Commands) > 0 {
 			out = append(out, Next{"see how " + g.Name + " can break unseen", g.Commands[0]})
@@ -177,7 +183,7 @@ func (s *Start) NextSteps() []Next {
 		}
 	}
 	for _, u := range s.Unmeasured {
-		if u.Command != "" {
+		if u.Command != "" && (len(out) == 0 || out[0].Run != u.Command) {
 			out = append(out, Next{fmt.Sprintf("%d not measured: %s", u.Count, u.Detail), u.Command})
 			break
 		}
