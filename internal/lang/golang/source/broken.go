@@ -159,7 +159,7 @@ func (m *module) cause(u *unitSource, all []*facts, imported bool) *lang.Broken 
 	}
 	for _, test := range []bool{false, true} {
 		for _, f := range found {
-			if f.Tests == test && !(test && imported) {
+			if f.Tests == test && (!test || !imported) {
 				return &f
 			}
 		}
