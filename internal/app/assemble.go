@@ -26,6 +26,7 @@ type known struct {
 	partial     []evidence.MeasurementRecord // of choices by hand that still hold, newest first
 	now         bool                         // measured by this invocation
 	proved      bool                         // live was made by this invocation
+	broken      *lang.Broken                 // why its tests cannot be built
 	reason      string                       // why nothing was measured; used when there is no evidence
 	detail      string
 	command     string
@@ -40,8 +41,8 @@ type stored struct {
 }
 
 // symbolView words one symbol. The rule of precedence is here and nowhere else:
-// live certificate, lapsed certificate, measurement, reason. Waived tells which
-// probes of the symbol are waived today.
+// live certificate, a build that fails, a refutation, lapsed certificate,
+// measurement, reason. Waived tells which probes of the symbol are waived today.
 func symbolView(k known, waived func(evidence.Probe, evidence.Digest) (string, bool)) view.Symbol {
 	s := k.ranked.Symbol
 	v := view.Symbol{
@@ -61,6 +62,9 @@ func symbolView(k known, waived func(evidence.Probe, evidence.Digest) (string, b
 		if !slices.Contains(v.Tests, f.Test) {
 			v.Tests = append([]string{f.Test}, v.Tests...)
 		}
+	case k.broken != nil:
+		v.Word, v.Reason, v.Detail, v.Command = string(evidence.NotMeasured), string(k.broken.Code), k.broken.Text, k.broken.Hint
+		v.Tests, v.Measurement, v.Mutants, v.Strength = nil, "", nil, view.Share{}
 	case k.measurement != nil && k.measurement.Word == evidence.Refuted:
 		v.Word, v.Reason = string(evidence.Refuted), k.measurement.Reason
 		v.Detail, v.Command = survivorSentence(v.Mutants), "proveto why "+k.called()
@@ -434,8 +438,26 @@ func dirOf(file string) string {
 }
 
 // gate compares the symbols in scope with the thresholds. Unmeasured says that
-// the only thing wrong is what could not be measured.
-func gate(scope []view.Symbol, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
+// the only thing wrong is what could not be measured. What could not be read or
+// built is no thing that a threshold can allow.
+func gate(scope []view.Symbol, broken []view.Broken, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
+	g, err := gateCounts(scope, g, noteUnmeasured)
+	if len(broken) == 0 {
+		return g, err
+	}
+	e := fault.New(fault.Unmeasured, "unmeasured", "%s: what cannot be read or built cannot be judged", broken[0].Text)
+	var first []string
+	for _, b := range broken {
+		first = append(first, b.Text)
+		if b.Command != "" && !slices.Contains(e.Hints, b.Command) {
+			e = e.Hint("%s", b.Command)
+		}
+	}
+	g.Passed, g.Failures = false, append(first, g.Failures...)
+	return g, e
+}
+
+func gateCounts(scope []view.Symbol, g view.Gate, noteUnmeasured bool) (view.Gate, error) {
 	g.Asked, g.Counts, g.Failures, g.Unguarded = true, countWords(scope), []string{}, []string{}
 	for _, w := range evidence.Words()[1:] { // the refuted first
 		for _, s := range scope {

@@ -274,6 +274,10 @@ func (p past) next(now *view.Start) view.Next {
 		}
 	}
 	switch {
+	case len(now.Broken) > 0 && now.Broken[0].Command != "":
+		return view.Next{Why: now.Broken[0].Text, Run: now.Broken[0].Command}
+	case now.Counts.Total == 0:
+		return view.Next{Why: "there is nothing here to measure", Run: "proveto start"}
 	case p.same == nil && now.Counts.Stale > 0:
 		return view.Next{Why: plural(now.Counts.Stale, "behaviour") + " went stale since the last start", Run: "proveto start"}
 	case p.same == nil:

@@ -208,7 +208,25 @@ func (a *App) doctorProof(ctx context.Context, d *view.Doctor) error {
 	if err != nil {
 		return err
 	}
+	snaps, err := a.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	repo, err := snaps.Locate(ctx, a.dir(""))
+	if err != nil {
+		return err
+	}
+	last, err := a.latest(ctx, repo.ID) // also one over a part: it tells of all that does not build
+	if err != nil {
+		return err
+	}
+	for _, b := range last.Broken {
+		d.Checks = append(d.Checks, view.Check{Name: b.Code, State: view.CheckFail, Detail: plural(b.Behaviours, "behaviour") + ": " + b.Text, Fix: b.Command})
+	}
 	for _, u := range v.Unmeasured {
+		if slices.ContainsFunc(last.Broken, func(b view.Broken) bool { return b.Text == u.Detail }) {
+			continue
+		}
 		c := view.Check{Name: u.Reason, State: view.CheckWarn, Detail: fmt.Sprintf("%s: %s", plural(u.Count, "behaviour"), u.Detail), Fix: u.Command}
 		if retried[u.Reason] && u.Reason != "out_of_budget" && u.Reason != "pending" {
 			c.State = view.CheckFail

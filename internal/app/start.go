@@ -141,7 +141,10 @@ type invocation struct {
 	release  snapshot.Release // lets removal go on; see [snapshot.Store.Use]
 	projects []*project
 	excluded []view.Excluded
-	tools    string // fingerprints of the drivers, part of the run key
+	failed   []failedProject
+	then     map[string]bool // files that held targets at the base, as far as it was read
+	leftOver []view.Broken   // of then: those that are here and in no package any more
+	tools    string          // fingerprints of the drivers, part of the run key
 	past     past
 	recorder
 	work
@@ -155,6 +158,7 @@ type project struct {
 	known  map[string]*known
 	order  []prove.Ranked
 	units  map[string]*unit
+	base   *lang.Scan // what it was; nil when that is not known
 }
 
 func subjectOf(inv *invocation) view.Subject {
@@ -309,11 +313,17 @@ func (inv *invocation) scan(ctx context.Context) error {
 					e.Hints[i] = inv.inProject(lp, h)
 				}
 				failures = append(failures, fmt.Errorf("%s: %w", lp.Dir, &e))
+				if err := inv.fail(ctx, d, lp, err); err != nil {
+					return err
+				}
 				continue
 			}
 			if err := inv.join(ctx, led, d, s); err != nil {
 				return err
 			}
+		}
+		if err := inv.findLeftOver(ctx, d, found); err != nil {
+			return err
 		}
 	}
 	inv.callApart()
@@ -376,8 +386,13 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 	if err != nil {
 		inv.warn("churn", err.Error())
 	}
-	if err := inv.findTouched(ctx, d, led, p.today); err != nil {
+	if err := inv.findTouched(ctx, d, led, p); err != nil {
 		return err
+	}
+	for _, sy := range s.Values {
+		if inv.leftOut(sy.File) == "" {
+			inv.excluded = append(inv.excluded, view.Excluded{Name: sy.Name, File: sy.File, Line: sy.Line, Reason: sy.Excluded, Changed: inv.isChanged(sy)})
+		}
 	}
 	p.order = prove.Rank(targets, g, churn, inv.isChanged)
 	for _, r := range p.order {
@@ -388,6 +403,9 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 	}
 	for _, u := range s.Units {
 		p.units[u.ID] = &unit{project: p, id: u.ID, tests: u.Tests}
+		if b := u.Broken; b != nil {
+			p.units[u.ID].failure = fault.New(fault.Unmeasured, b.Code, "%s", b.Text).Hint("%s", b.Hint)
+		}
 	}
 	inv.projects = append(inv.projects, p)
 	return nil
@@ -442,6 +460,7 @@ func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *projec
 			k.measurement, k.measured = &m.Record, m.Digest
 		}
 	}
+	p.breaks()
 	return nil
 }
 
@@ -494,6 +513,7 @@ func (inv *invocation) view() *view.Start {
 			}
 		}
 	}
+	inv.brokenView(v)
 	v.Tests = inv.testViews(v.Symbols)
 	summarise(v)
 	v.Sources = inv.sources(v)
@@ -527,7 +547,11 @@ func (inv *invocation) judge(v *view.Start) error {
 			Base: inv.o.Base, Changed: inv.gatesChange(), MinProven: bar.MinProven, MaxRefuted: bar.MaxRefuted, MaxUnproven: bar.MaxNotMeasured,
 		}
 		var err error
-		if v.Gate, err = gate(inv.gated(v), g, bar.OnUnmeasured == "note"); err != nil {
+		values := inv.withoutProbe(v)
+		if v.Gate, err = gate(append(inv.gated(v), values...), inv.brokenInScope(v), g, bar.OnUnmeasured == "note"); err != nil {
+			for _, s := range values {
+				err = fault.From(err).Hint("%s:%d: %s is code in a variable, and no probe changes that; a function can be proven", s.File, s.Line, s.Name)
+			}
 			return err
 		}
 	}
@@ -555,6 +579,14 @@ func nothingMeasured(v *view.Start, left []view.Unmeasured) error {
 	}
 	if c.Total > 0 && len(left) == 0 {
 		return nil // what is stale needs no attempt: its tests are gone, say
+	}
+	if c.Total == 0 && len(v.Broken) > 0 {
+		b := v.Broken[0]
+		e := fault.New(fault.Unmeasured, "needs_setup", "%s: %s", strings.ReplaceAll(b.Code, "_", " "), b.Text)
+		if b.Command != "" {
+			e = e.Hint("%s", b.Command)
+		}
+		return e.Hint("proveto doctor --proof")
 	}
 	if c.Total == 0 {
 		return fault.New(fault.Unmeasured, "no_project", "there is no function with a body outside tests, generated code and what proveto.yaml leaves out").Hint("proveto config show")
@@ -664,7 +696,7 @@ func (inv *invocation) outside() bool {
 }
 
 func (inv *invocation) complete(v *view.Start) bool {
-	if len(v.Artifacts) == 0 || len(v.Suite.Red)+len(v.Suite.Flaky) > 0 {
+	if len(v.Artifacts) == 0 || len(v.Broken) > 0 || len(v.Suite.Red)+len(v.Suite.Flaky) > 0 {
 		return false
 	}
 	for _, s := range v.Symbols {

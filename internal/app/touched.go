@@ -15,12 +15,13 @@ import (
 // findTouched finds the symbols that a change touches elsewhere than in their own
 // lines, by comparing the project with the one at the base: those that use a
 // constant or a variable that changed, those of which a test called at the base
-// was weakened, and those that were proven at the base and are not any more.
-func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, led *ledger.Ledger, now *prove.Today) error {
-	asked := inv.o.Base != "" || inv.o.Gate || inv.o.ChangedOnly
-	if !asked || len(inv.changed) == 0 {
+// was weakened, those that were proven at the base and are not any more, and those
+// that were in no package of the project: new ones, and all of a new project.
+func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, led *ledger.Ledger, in *project) error {
+	if !inv.changeAsked() {
 		return nil
 	}
+	now := in.today
 	if inv.touched == nil {
 		inv.touched = map[string]bool{}
 	}
@@ -33,9 +34,14 @@ func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, led *ledg
 	if err != nil {
 		return err
 	}
-	return inv.atBase(ctx, d, p, func(then *prove.Today) {
-		for _, s := range then.Scan.Symbols {
-			if today, ok := now.Symbol(s.ID); ok && today.Values != s.Values {
+	return inv.projectThen(ctx, d, p, func(then *prove.Today) {
+		inv.noteThen(then)
+		if then == nil {
+			then = prove.NewToday(&lang.Scan{Project: p}, inv.workspace())
+		}
+		in.base = then.Scan
+		for _, s := range slices.Concat(now.Scan.Symbols, now.Scan.Values) {
+			if was, ok := then.Symbol(s.ID); ok && was.Values != s.Values || !ok && !s.TestCode && !had(then.Scan.Values, s.ID) {
 				inv.touched[s.ID] = true
 			}
 		}
@@ -57,6 +63,11 @@ func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, led *ledg
 			}
 		}
 	})
+}
+
+// had tells whether an id is among symbols.
+func had(symbols []lang.Symbol, id string) bool {
+	return slices.ContainsFunc(symbols, func(s lang.Symbol) bool { return s.ID == id })
 }
 
 // fed are the directories whose tests have data files that changed.
@@ -141,39 +152,51 @@ func testCode(s *lang.Scan) map[string]lang.Symbol {
 	return out
 }
 
-// atBase calls f with the project as it was at the base, while its files are
-// there; not at all when it was not there, or could not be loaded then.
-func (inv *invocation) atBase(ctx context.Context, d lang.Driver, p lang.Project, f func(*prove.Today)) (err error) {
+// projectThen calls f with the project as it was at the base, while its files are
+// there: nil when it was not there, and not at all when it could not be loaded.
+func (inv *invocation) projectThen(ctx context.Context, d lang.Driver, p lang.Project, f func(*prove.Today)) error {
+	inv.p.Phase("scan", p.Name+" at "+orText(inv.o.Base, "HEAD"))
+	return inv.withBase(ctx, d, func(was []lang.Project, w lang.Workspace) error {
+		for _, then := range was {
+			if then.Dir == p.Dir {
+				return inv.readThen(ctx, d, w, then, f)
+			}
+		}
+		f(nil)
+		return nil
+	})
+}
+
+// withBase calls f with the projects of the base, while their files are there.
+func (inv *invocation) withBase(ctx context.Context, d lang.Driver, f func([]lang.Project, lang.Workspace) error) (err error) {
 	snaps, err := inv.app.Snapshots(ctx)
 	if err != nil {
 		return err
 	}
-	base := orText(inv.o.Base, "HEAD")
-	inv.p.Phase("scan", p.Name+" at "+base)
 	c, err := snaps.Checkout(ctx, inv.repo, inv.baseTree)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Release(context.WithoutCancel(ctx))) }()
-	found, err := d.Detect(c.Dir())
+	was, err := d.Detect(c.Dir())
 	if err != nil {
 		return err
 	}
 	w := inv.workspace()
 	w.Root, w.Tree, w.Builds = c.Dir(), inv.baseTree, false
-	for _, then := range found {
-		if then.Dir != p.Dir {
-			continue
-		}
-		s, err := d.Scan(ctx, w, then)
-		if err == nil {
-			f(prove.NewToday(s, w))
-			return nil
-		}
-		if !credibleSetup(err) {
-			return err
-		}
-		inv.warn("base_not_read", "what was proven and what tests called at "+base+" is not known: "+err.Error())
+	return f(was, w)
+}
+
+// readThen calls f with a project of the base; not at all when it cannot be loaded.
+func (inv *invocation) readThen(ctx context.Context, d lang.Driver, w lang.Workspace, p lang.Project, f func(*prove.Today)) error {
+	s, err := d.Scan(ctx, w, p)
+	switch {
+	case err == nil:
+		f(prove.NewToday(s, w))
+	case !credibleSetup(err):
+		return err
+	default:
+		inv.warn("base_not_read", "what was proven and what tests called at "+orText(inv.o.Base, "HEAD")+" is not known: "+err.Error())
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (inv *invocation) prove(ctx context.Context) error {
 	var units []*unit
 	for _, p := range inv.projects {
 		for _, u := range p.units {
-			if u.needed && u.tests > 0 {
+			if u.needed && u.tests > 0 && u.failure == nil {
 				units = append(units, u)
 			}
 		}
@@ -173,7 +173,7 @@ func (inv *invocation) plan() {
 		}
 		for _, r := range p.order {
 			// Symbols of a package without tests may be reached from another one.
-			if own := p.units[r.Unit]; p.known[r.ID].open() && (own == nil || own.tests == 0) {
+			if own := p.units[r.Unit]; p.known[r.ID].open() && (own == nil || own.tests == 0 || own.failure != nil) {
 				p.needImporters(r.Unit)
 			}
 		}
@@ -196,7 +196,7 @@ func (p *project) needImporters(id string) []*unit {
 			}
 			seen[u.ID] = true
 			todo = append(todo, u.ID)
-			if w := p.units[u.ID]; w.tests > 0 && !w.needed {
+			if w := p.units[u.ID]; w.tests > 0 && !w.needed && w.failure == nil {
 				w.needed = true
 				woken = append(woken, w)
 			}
@@ -542,9 +542,10 @@ func (inv *invocation) unreached(k *known, own *unit) {
 	case inv.hindered(k, own):
 	default:
 		k.reason = string(evidence.NoCoverage)
-		if own.project.someIdle() {
+		switch {
+		case own.project.someIdle():
 			k.detail = "no test of its own package reaches it; the others were not run"
-		} else if inv.elsewhere(own.project) {
+		case inv.elsewhere(own.project):
 			k.detail = "no test of its own module reaches it; those of other modules were not run for it"
 		}
 	}

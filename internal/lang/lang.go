@@ -116,6 +116,9 @@ type Scan struct {
 	Calls       []Call
 	EntryPoints []EntryPoint
 	Problems    []Problem
+	// Values are the variables that hold code of their own, a function literal:
+	// behaviours for which the driver has no probe, and no targets.
+	Values []Symbol
 }
 
 // Unit is what one suite is built from: a Go package with its tests.
@@ -132,6 +135,8 @@ type Unit struct {
 	// when there is none. A suite that builds all the same knows it from the driver's
 	// own additions, and is about something else than the project.
 	Undefined string
+	// Broken says why the suite of the unit cannot be built; nil when it can.
+	Broken *Broken
 	// Setup covers the code outside tests that runs when a process with this unit
 	// starts; empty when there is none. TestSetup covers the same in its tests, and
 	// what surrounds them (TestMain with all that it can call).
@@ -185,6 +190,18 @@ type Problem struct {
 	File   string
 	Line   int
 	Reason string
+}
+
+// Broken is why a suite cannot be built, and where: in the unit itself or in one
+// that it imports.
+type Broken struct {
+	Code fault.Code // a category; build_failed: it can be built nowhere
+	File string
+	Line int    // 0: the file as a whole
+	Text string // with the place: "a/f.go:6 does not parse: expected declaration"
+	Hint string // a command that shows or mends it
+	// Tests says that the unit builds for others: what is wrong concerns its tests.
+	Tests bool
 }
 
 // The categories of needs_setup; they are the codes of the errors that a driver

@@ -360,6 +360,8 @@ func TestLapsesNamesTheCause(t *testing.T) {
 	}{
 		{"", func(*lang.Scan) {}, false},
 		{"", func(s *lang.Scan) { s.Units[1].TestSetup = other }, false}, // tests of a package that is only imported
+		{"build_failed", func(s *lang.Scan) { s.Units[0].Broken = &lang.Broken{Code: lang.BuildFailed} }, false},
+		{"", func(s *lang.Scan) { s.Units[0].Broken = &lang.Broken{Code: lang.DependencyMissing} }, false}, // here, but not everywhere
 		{"symbol_changed", func(s *lang.Scan) { s.Symbols[0].Digest = other }, true},
 		{"symbol_missing", func(s *lang.Scan) { s.Symbols[0].ID = "moved" }, true},
 		{"reached_changed", func(s *lang.Scan) { s.Symbols[1].Digest = other }, true},

@@ -117,12 +117,15 @@ func (t *Today) TestSymbol(unit, test string) (lang.Symbol, bool) {
 	return t.Symbol(te.Symbol)
 }
 
+// Broken says why the suite of a unit cannot be built; nil when it can.
+func (t *Today) Broken(unit string) *lang.Broken { return t.units[unit].Broken }
+
 // SuiteDigest covers all test code of a unit.
 func (t *Today) SuiteDigest(unit string) evidence.Digest { return t.suites[unit] }
 
 // Cause is one reason for which a certificate is no longer live.
 type Cause struct {
-	Code string // test_missing, symbol_changed, test_changed, reached_changed, setup_changed, data_changed, read_changed, locks_changed, toolchain_changed, driver_changed
+	Code string // build_failed, test_missing, symbol_changed, test_changed, reached_changed, setup_changed, data_changed, read_changed, locks_changed, toolchain_changed, driver_changed
 	Text string
 }
 
@@ -132,6 +135,10 @@ func (t *Today) Lapses(c evidence.CertificateRecord) []Cause {
 	var out []Cause
 	add := func(code, format string, args ...any) {
 		out = append(out, Cause{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if b := t.Broken(f.Unit); b != nil && b.Code == lang.BuildFailed {
+		// Nothing holds for a tree that cannot be built, whatever else is as it was.
+		add(string(b.Code), "%s", b.Text)
 	}
 	switch s, ok := t.symbols[f.Symbol]; {
 	case !ok:
@@ -172,7 +179,7 @@ func (t *Today) Lapses(c evidence.CertificateRecord) []Cause {
 		}
 	}
 	if t.Scan.Locks != f.Locks {
-		add("locks_changed", "a manifest or lock file changed")
+		add("locks_changed", "a manifest, a lock file or a module beside this one changed")
 	}
 	switch now := t.Scan.Toolchain; {
 	case now == f.Toolchain:

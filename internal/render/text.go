@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ func Start(w io.Writer, s view.Start, style Style) error {
 		t.row("before", "%s %s", changes(since), t.paint(grey, "since "+Line(s.BeforeIs.String())))
 	}
 	t.now(s)
+	t.broken(s)
 	t.gaps(s.Gaps, 3)
 	t.unmeasured(s)
 	if n := len(s.Suite.Red) + len(s.Suite.Flaky); n > 0 {
@@ -115,6 +117,22 @@ func (t *text) now(s view.Start) {
 		} else {
 			t.row("", "nothing is proven: every behaviour that was measured can break unseen")
 		}
+	}
+}
+
+// broken shows what could not be read or built and is not among the reasons of
+// behaviours.
+func (t *text) broken(s view.Start) {
+	shown := 0
+	for _, b := range s.Broken {
+		if shown == 2 || slices.ContainsFunc(s.Unmeasured, func(u view.Unmeasured) bool { return u.Detail == b.Text }) {
+			continue
+		}
+		label := ""
+		if shown++; shown == 1 {
+			label = "broken"
+		}
+		t.row(label, "%s  %s", Line(b.Text), t.cmd(b.Command))
 	}
 }
 

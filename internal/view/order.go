@@ -203,6 +203,12 @@ func (s *Start) NextSteps() []Next {
 	if s.Gate.Asked && !s.Gate.Passed {
 		out = s.gateSteps()
 	}
+	for _, b := range s.Broken {
+		if b.Command != "" {
+			out = append([]Next{{b.Text, b.Command}}, out...)
+			break
+		}
+	}
 	for _, g := range s.Gaps {
 		if g.Word == string(evidence.Refuted) && len(g.Commands) > 0 {
 			out = append(out, Next{"see how " + g.Name + " can break unseen", g.Commands[0]})
@@ -212,7 +218,7 @@ func (s *Start) NextSteps() []Next {
 	for _, u := range s.Unmeasured {
 		// Of a part, what was asked for and not measured comes before the rest.
 		asked := !s.Narrow || u.Reason != "pending" || len(s.Unmeasured) == 1
-		if u.Command != "" && asked {
+		if u.Command != "" && asked && (len(out) == 0 || out[0].Run != u.Command) {
 			out = append(out, Next{fmt.Sprintf("%d not measured: %s", u.Count, u.Detail), u.Command})
 			break
 		}

@@ -225,6 +225,21 @@ type Excluded struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Reason string `json:"reason"`
+	// Changed says that it holds code that no probe can change, and is in the
+	// changed scope: a gate counts it as not measured.
+	Changed bool `json:"changed,omitempty"`
+}
+
+// Broken is something that could not be read or built, with its place: a file, a
+// package, a whole project.
+type Broken struct {
+	Code       string `json:"code"` // build_failed, dependency_missing …
+	File       string `json:"file"`
+	Line       int    `json:"line,omitempty"`
+	Text       string `json:"text"`              // with the place
+	Command    string `json:"command,omitempty"` // shows or mends it
+	Behaviours int    `json:"behaviours"`        // that are not measured for it, as far as they are known
+	Changed    bool   `json:"changed,omitempty"` // the change did it, or is in it
 }
 
 // Artifact is a file that was really written.
@@ -281,6 +296,7 @@ type Start struct {
 	Gaps         []Gap          `json:"gaps"`
 	Unmeasured   []Unmeasured   `json:"unmeasured"`
 	Excluded     []Excluded     `json:"excluded"`
+	Broken       []Broken       `json:"broken,omitempty"` // what could not be read or built
 	Certificates []Certificate  `json:"certificates"`
 	Attempted    int            `json:"attempted"` // targets on which a probe ran
 	ProvenNow    int            `json:"proven_now"`

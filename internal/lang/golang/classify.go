@@ -65,15 +65,18 @@ func classify(output []byte, what string) *fault.Error {
 	if !ok {
 		code, line = lang.BuildFailed, telling(output)
 	}
-	if own, rest := remedy(output, line); own != "" {
-		hint, line = own, rest
+	if g := remedy.FindSubmatch(output); g != nil && code == lang.DependencyMissing {
+		hint = string(g[1])
 	}
-	e := fault.New(fault.Unmeasured, code, "%s: %s", what, line)
+	e := fault.New(fault.Unmeasured, code, "%s: %s", what, strings.TrimSuffix(line, "; to add it:"))
 	if hint != "" {
 		e.Hint("%s", hint)
 	}
 	return e
 }
+
+// remedy is the command by which the go command would add what is missing.
+var remedy = regexp.MustCompile(`; to add it:\s+(go get \S+)`)
 
 // Explain says what the failing tests of a baseline lack: a database, a tool, a
 // permission. ok is false when their output shows nothing of the kind.
@@ -102,24 +105,6 @@ func match(signs []sign, output []byte) (code fault.Code, hint, line string, ok 
 		}
 	}
 	return "", "", "", false
-}
-
-// remedy is the command that the go command itself names below a line that ends in
-// "to add it:", and the line without these words; empty when it names none.
-func remedy(output []byte, line string) (command, rest string) {
-	i := strings.LastIndex(line, "; to ")
-	if i < 0 || !strings.HasSuffix(line, "to add it:") {
-		return "", line
-	}
-	_, below, ok := bytes.Cut(output, []byte(line))
-	if !ok {
-		return "", line
-	}
-	first, _, _ := bytes.Cut(bytes.TrimSpace(below), []byte("\n"))
-	if command = strings.TrimSpace(string(first)); !strings.HasPrefix(command, "go ") {
-		return "", line
-	}
-	return command, line[:i]
 }
 
 // telling is the first line that says something: not the name of a package.

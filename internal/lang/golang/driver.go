@@ -114,6 +114,9 @@ func (d *Driver) Build(ctx context.Context, w lang.Workspace, s *lang.Scan, unit
 	if !ok {
 		return nil, fault.New(fault.Unmeasured, lang.NoTests, "module %s has no package %s", m.project.Name, unit)
 	}
+	if b := u.Broken; b != nil {
+		return nil, fault.New(fault.Unmeasured, b.Code, "package %s does not build: %s", unit, b.Text).Hint("%s", b.Hint)
+	}
 	if u.Tests == 0 {
 		return nil, fault.New(fault.Unmeasured, lang.NoTests, "package %s has no tests", unit)
 	}

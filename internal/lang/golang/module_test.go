@@ -95,7 +95,7 @@ func TestWhatCannotBeMeasuredHasACategory(t *testing.T) {
 		code      fault.Code
 		hint      string
 	}{
-		{"missing", "example.com/missing", lang.DependencyMissing, "go mod"},
+		{"missing", "example.com/missing", lang.DependencyMissing, "go -C missing mod download"},
 		{"newer", "example.com/newer", lang.ToolMissing, "GOTOOLCHAIN=go1.99"},
 		{"broken", "example.com/broken", lang.BuildFailed, ""},
 	} {

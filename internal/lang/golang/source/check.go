@@ -131,8 +131,9 @@ type parsed struct {
 	undefined string
 }
 
-// check parses and type-checks a package from the given sources. A file that
-// does not parse is left out.
+// check parses and type-checks a package from the given sources. Of a file that
+// does not parse there is what the parser could make of it, so that its functions
+// are known.
 func (c *checker) check(p *packages.Package, names []string, sources map[string][]byte) *parsed {
 	out := &parsed{fset: token.NewFileSet(), sources: sources}
 	for _, name := range names {
@@ -140,8 +141,10 @@ func (c *checker) check(p *packages.Package, names []string, sources map[string]
 		if err != nil {
 			out.errors++
 			pos, msg := parseError(err)
-			out.problems = append(out.problems, lang.Problem{File: c.m.rel(name), Line: pos, Reason: "does not parse: " + msg})
-			continue
+			out.problems = append(out.problems, lang.Problem{File: c.m.rel(name), Line: pos, Reason: notParsed + msg})
+			if f = c.torn(out.fset, name, sources[name]); f == nil {
+				continue
+			}
 		}
 		out.files = append(out.files, f)
 	}
@@ -176,10 +179,10 @@ func (out *parsed) typeError(c *checker, err error) {
 	var te types.Error
 	if errors.As(err, &te) {
 		pos := out.fset.PositionFor(te.Pos, false)
-		out.problems = append(out.problems, lang.Problem{File: c.m.rel(pos.Filename), Line: pos.Line, Reason: "type error: " + te.Msg})
+		out.problems = append(out.problems, lang.Problem{File: c.m.rel(pos.Filename), Line: pos.Line, Reason: typeError + te.Msg})
 		return
 	}
-	out.problems = append(out.problems, lang.Problem{Reason: "type error: " + err.Error()})
+	out.problems = append(out.problems, lang.Problem{Reason: typeError + err.Error()})
 }
 
 // read makes the facts of one package, from the cache when nothing that they

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/proveto/proveto/internal/fault"
@@ -15,12 +16,12 @@ var signs = []struct {
 }{
 	{"(running go ", lang.ToolMissing, "install the Go toolchain that go.mod names"},
 	{"toolchain not available", lang.ToolMissing, "install the Go toolchain that go.mod names"},
-	{"invalid go version", lang.ToolMissing, "install the Go toolchain that go.mod names"},
+	{"invalid go version", lang.Configuration, "go list -m"},
 	{"\"go\": executable file not found", lang.ToolMissing, "install Go: https://go.dev/dl"},
 	{"C compiler ", lang.ToolMissing, "install a C compiler, or set CGO_ENABLED=0"},
 	{"inconsistent vendoring", lang.Configuration, "go mod vendor"},
 	{"updates to go.mod needed", lang.Configuration, "go mod tidy"},
-	{"errors parsing go.", lang.Configuration, ""},
+	{"errors parsing go.", lang.Configuration, "go list -m"},
 	{"go.work: ", lang.Configuration, "go work sync"},
 	{"missing go.sum entry", lang.DependencyMissing, "go mod download"},
 	{"checksum mismatch", lang.Configuration, "go clean -modcache && go mod download"},
@@ -37,7 +38,7 @@ var signs = []struct {
 }
 
 // classify gives what the go command said a category.
-func classify(msg string, p lang.Project, cause error) *fault.Error {
+func classify(msg string, p lang.Project) *fault.Error {
 	code, hint := lang.BuildFailed, ""
 	for _, s := range signs {
 		if strings.Contains(msg, s.word) {
@@ -45,35 +46,43 @@ func classify(msg string, p lang.Project, cause error) *fault.Error {
 			break
 		}
 	}
-	text, own := remedy(msg)
-	if own != "" {
-		hint = own
-	}
 	name := p.Name
 	if name == "" {
 		name = p.Dir
 	}
-	var e *fault.Error
-	if cause != nil {
-		e = fault.Wrap(cause, fault.Unmeasured, code, "load Go module %s", name)
-	} else {
-		e = fault.New(fault.Unmeasured, code, "load Go module %s: %s", name, text)
+	if g := remedy.FindStringSubmatch(msg); g != nil && code == lang.DependencyMissing {
+		hint = "go " + g[1]
 	}
+	if args, ok := strings.CutPrefix(hint, "go "); ok && !strings.Contains(hint, "&&") {
+		hint = inProject(p, args)
+	}
+	e := fault.New(fault.Unmeasured, code, "load Go module %s: %s", name, saying(msg, p))
 	if hint != "" {
 		e.Hint("%s", hint)
 	}
 	return e
 }
 
-// remedy is the first line of what the go command said, and the command that it
-// names itself below a line that ends in "to add it:"; empty when it names none.
-func remedy(msg string) (text, command string) {
-	text, below, _ := strings.Cut(strings.TrimSpace(msg), "\n")
-	text = strings.TrimSpace(text)
-	text = strings.TrimSuffix(text, "; to add:") // of a missing sum: go mod download does
-	i := strings.LastIndex(text, "; to ")
-	if command, _, _ = strings.Cut(strings.TrimSpace(below), "\n"); i < 0 || !strings.HasSuffix(text, "to add it:") || !strings.HasPrefix(command, "go ") {
-		return text, ""
+// remedy is the command by which the go command would add what is missing.
+var remedy = regexp.MustCompile(`; to add it:\s+go (get \S+)`)
+
+// saying is the line of the go command's words that says what is wrong: package
+// go/packages puts a status before them, and the go command a heading.
+func saying(msg string, p lang.Project) string {
+	if _, stderr, ok := strings.Cut(msg, ": stderr: "); ok {
+		msg = stderr
 	}
-	return text[:i], strings.TrimSpace(command)
+	msg = strings.TrimSpace(msg)
+	head, rest, more := strings.Cut(msg, "\n")
+	if more && strings.HasPrefix(head, "go: errors parsing ") {
+		head = strings.TrimSpace(rest)
+		if strings.HasPrefix(head, "go.mod:") && p.Manifest != "" {
+			head = p.Manifest + strings.TrimPrefix(head, "go.mod")
+		}
+	}
+	head = firstLine(head)
+	for _, heading := range []string{"; to add it:", "; to add:"} {
+		head = strings.TrimSuffix(head, heading)
+	}
+	return head
 }

@@ -35,6 +35,7 @@ type facts struct {
 	Tests    []lang.Test
 	Entries  []entryFact
 	Problems []lang.Problem
+	Values   []lang.Symbol // see [lang.Scan.Values]
 	// Undefined is a name that the package does not have; see [lang.Unit.Undefined].
 	Undefined string
 	// API covers the declarations that importing packages can see, and APITest
@@ -416,6 +417,7 @@ func (r *reader) genDecl(g *ast.GenDecl) {
 			}
 			own := tokenDigest(r.toks, start, end, slices.Concat(dirs, r.about)...)
 			c := r.collect(s)
+			r.holdsCode(s)
 			for _, n := range s.Names {
 				r.decl(n, declFact{Own: own, Refs: c.refs(), Embeds: embeds, Value: true})
 			}
@@ -424,6 +426,29 @@ func (r *reader) genDecl(g *ast.GenDecl) {
 			}
 		}
 	}
+}
+
+// holdsCode notes a variable of which the initialiser has a function literal.
+func (r *reader) holdsCode(s *ast.ValueSpec) {
+	if r.testFile() || r.gen || len(s.Names) == 0 {
+		return
+	}
+	found := false
+	for _, v := range s.Values {
+		ast.Inspect(v, func(n ast.Node) bool {
+			lit, ok := n.(*ast.FuncLit)
+			found = found || ok && lit.Body != nil && len(lit.Body.List) > 0
+			return !found
+		})
+	}
+	if !found {
+		return
+	}
+	name := s.Names[0].Name
+	r.out.Values = append(r.out.Values, lang.Symbol{
+		ID: symbolID(r.m.path, dirOf(r.m.path, r.j.unit.path), "", name, "value"), Name: r.pkg.Name() + "." + name, Kind: "variable", Unit: r.j.unit.path,
+		File: r.m.rel(r.name), Line: r.line(s.Pos()), EndLine: r.line(s.End()), Exported: ast.IsExported(name), Excluded: "function_value",
+	})
 }
 
 // acts tells whether evaluating an initialiser can have an effect or end the

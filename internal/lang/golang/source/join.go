@@ -83,7 +83,8 @@ func (j *joiner) unitDigests() error {
 		if u.xtest != nil {
 			files[u.path] = append(files[u.path], u.xtest.GoFiles...)
 		}
-		if len(files[u.path]) == 0 {
+		broken := j.m.broken(u, j.all)
+		if len(files[u.path]) == 0 && broken == nil {
 			continue // everything is ignored by build constraints
 		}
 		data, err := j.m.dataDigest(u.dir)
@@ -95,7 +96,7 @@ func (j *joiner) unitDigests() error {
 			rel = append(rel, j.m.rel(f))
 		}
 		slices.Sort(rel)
-		unit := lang.Unit{ID: u.path, Dir: j.m.rel(u.dir), Files: rel, Imports: j.m.imports(u), Tests: counts[u.path], Data: data, Undefined: undefined[u.path]}
+		unit := lang.Unit{ID: u.path, Dir: j.m.rel(u.dir), Files: rel, Imports: j.m.imports(u), Tests: counts[u.path], Data: data, Undefined: undefined[u.path], Broken: broken}
 		j.scan.Units = append(j.scan.Units, unit)
 	}
 	return nil
@@ -273,6 +274,7 @@ func (j *joiner) symbols() {
 			j.scan.Symbols = append(j.scan.Symbols, s)
 		}
 		j.scan.Tests = append(j.scan.Tests, f.Tests...)
+		j.scan.Values = append(j.scan.Values, f.Values...)
 	}
 }
 

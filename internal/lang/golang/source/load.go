@@ -49,6 +49,8 @@ type unitSource struct {
 	// build is what the go command says of the build: shown when our own type
 	// check, which names lines, finds nothing (C code, embedded files).
 	build []lang.Problem
+	// failures are both, as reasons for which the suite cannot be built.
+	failures []lang.Broken
 }
 
 // Load reads one module. Files that cannot be used are problems of the scan; an
@@ -101,7 +103,7 @@ func (m *module) list() error {
 	}
 	roots, err := packages.Load(cfg, "./...")
 	if err != nil {
-		return classify(err.Error(), m.req.Project, err)
+		return classify(strings.ReplaceAll(err.Error(), m.req.Root+string(filepath.Separator), ""), m.req.Project)
 	}
 	m.roots, m.all = roots, map[string]*packages.Package{}
 	packages.Visit(roots, nil, func(p *packages.Package) { m.all[p.ID] = p })
@@ -188,12 +190,13 @@ func (m *module) loadable() error {
 	for _, u := range m.units {
 		broken := false
 		for _, e := range m.unitErrors(u) {
-			err := classify(e.Msg, m.req.Project, nil)
+			err := classify(e.Msg, m.req.Project)
 			file, line := m.place(e.Pos)
 			if file == "" {
 				file = m.rel(u.dir)
 			}
 			problem := lang.Problem{File: file, Line: line, Reason: string(err.Code) + ": " + firstLine(e.Msg)}
+			u.failures = append(u.failures, m.failure(u, e, err))
 			if err.Code == lang.BuildFailed {
 				u.build = append(u.build, problem)
 			} else {

@@ -98,7 +98,20 @@ package s
 			t.Errorf("no problem %q in\n%s", w, strings.Join(problems(s), "\n"))
 		}
 	}
-	if d := cmp.Diff([]string{"a/Good().", "b/B().", "d/D().", "miss/M()."}, names(s)); d != "" {
+	broken := []string{}
+	for _, u := range s.Units {
+		if b := u.Broken; b != nil {
+			broken = append(broken, fmt.Sprintf("%s %s: %s (%s)", u.ID, b.Code, b.Text, b.Hint))
+		}
+	}
+	if d := cmp.Diff([]string{
+		"example.com/m/a build_failed: a/broken.go:3 does not parse: expected ')', found '{' (go vet ./a)",
+		"example.com/m/b build_failed: b/b.go:6: cannot use a.Good() (value of type int) as string value in return statement (go vet ./b)",
+		"example.com/m/miss dependency_missing: miss/m.go:3: no required module provides package example.org/nowhere (go get example.org/nowhere)",
+	}, broken); d != "" {
+		t.Errorf("what does not build (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"a/Bad().", "a/Good().", "b/B().", "d/D().", "miss/M()."}, names(s)); d != "" {
 		t.Errorf("symbols (-want +got):\n%s", d)
 	}
 }
