@@ -86,7 +86,8 @@ func (inv *invocation) fromHere(words []string) []string {
 func excludedError(word string, excluded []view.Excluded) error {
 	file, line, isPlace := fileLine(word)
 	for _, x := range excluded {
-		if x.Name != word && !strings.HasSuffix(x.Name, "."+word) && !(isPlace && line == x.Line && (x.File == file || strings.HasSuffix(x.File, "/"+file))) {
+		isThere := isPlace && line == x.Line && (x.File == file || strings.HasSuffix(x.File, "/"+file))
+		if x.Name != word && !strings.HasSuffix(x.Name, "."+word) && !isThere {
 			continue
 		}
 		why, ok := exclusions[x.Reason]

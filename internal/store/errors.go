@@ -52,15 +52,15 @@ func (db *DB) faultOf(err error, what string) error {
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone):
 		return fault.Wrap(err, fault.Internal, CodeIO, "%s in %s", what, db.name)
 	}
-	return withHint(fault.Wrap(oneLine{err}, fault.Internal, CodeIO, "%s in %s", what, db.name))
+	return withHint(fault.Wrap(oneLineError{err}, fault.Internal, CodeIO, "%s in %s", what, db.name))
 }
 
-// oneLine is an error of a library whose words are more than one line.
-type oneLine struct{ error }
+// oneLineError is an error of a library whose words are more than one line.
+type oneLineError struct{ error }
 
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLineError) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
 
-func (e oneLine) Unwrap() error { return e.error }
+func (e oneLineError) Unwrap() error { return e.error }
 
 func (db *DB) sqliteFault(e *sqlite.Error, what string) error {
 	kind, code := fault.Internal, CodeIO
