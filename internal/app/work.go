@@ -159,7 +159,7 @@ func (inv *invocation) plan() {
 			if u == nil {
 				continue
 			}
-			k.reason = "pending"
+			k.reason, k.detail, k.command = "pending", "", ""
 			u.targets = append(u.targets, r.ID)
 			u.needed = true
 			if k.stale != nil {

@@ -146,9 +146,14 @@ func (m *module) cause(u *unitSource, all []*facts, imported bool) *lang.Broken 
 				if prefix == notParsed {
 					text = placed(p.File, p.Line) + " " + p.Reason
 				}
-				found = append(found, lang.Broken{
+				b := lang.Broken{
 					Code: lang.BuildFailed, File: p.File, Line: p.Line, Text: text, Hint: m.vet(u), Tests: f.XTest || strings.HasSuffix(p.File, "_test.go"),
-				})
+				}
+				if path := notImported(msg); path != "" && !m.isUnit(path) {
+					b.Code, b.Hint = lang.DependencyMissing, inProject(m.req.Project, "mod download")
+					b.Text = placed(p.File, p.Line) + ": could not import " + path + ": it is not in the module cache, or does not build"
+				}
+				found = append(found, b)
 			}
 		}
 	}
@@ -165,6 +170,22 @@ func (m *module) cause(u *unitSource, all []*facts, imported bool) *lang.Broken 
 		}
 	}
 	return nil
+}
+
+// notImported is the package that a type error is about the lack of; empty for
+// other errors.
+func notImported(msg string) string {
+	rest, ok := strings.CutPrefix(msg, "could not import ")
+	if !ok {
+		return ""
+	}
+	path, _, _ := strings.Cut(rest, " (")
+	return path
+}
+
+// isUnit tells a package of this module.
+func (m *module) isUnit(path string) bool {
+	return slices.ContainsFunc(m.units, func(u *unitSource) bool { return u.path == path })
 }
 
 // builds tells whether the go command built everything that the suite is made of:

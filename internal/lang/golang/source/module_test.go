@@ -332,7 +332,7 @@ func TestSettingsOfTheBuildAreOfTheToolchain(t *testing.T) {
 	t.Parallel()
 	root, out := unpack(t, "-- go.mod --\nmodule example.com/m\n\ngo 1.24\n-- a.go --\npackage m\n\nfunc F() int { return 1 }\n-- a_test.go --\npackage m\n\nimport _ \"testing\"\n"), t.TempDir()
 	tools := func(env ...string) string {
-		return load(t, Request{Root: root, Out: out, Env: append(os.Environ(), env...)}).Scan.Toolchain
+		return load(t, Request{Root: root, Out: out, Env: append(append(os.Environ(), "CGO_ENABLED="), env...)}).Scan.Toolchain
 	}
 	plain, other := tools("GOFLAGS="), tools("GOFLAGS=-buildvcs=false")
 	if want := plain + " GOFLAGS=-buildvcs=false"; other != want || plain == "" {
