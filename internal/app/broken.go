@@ -244,8 +244,7 @@ func (inv *invocation) brokenInScope(v *view.Start) []view.Broken {
 func (inv *invocation) withoutProbe(v *view.Start) []view.Symbol {
 	var out []view.Symbol
 	for _, x := range v.Excluded {
-		asked := len(inv.o.Only) == 0 || slices.ContainsFunc(inv.o.Only, func(want string) bool { return names(lang.Symbol{Name: x.Name, File: x.File}, want) })
-		if x.Reason == functionValue && x.Changed && asked && inv.gatesChange() {
+		if x.Reason == functionValue && x.Changed && inv.gatesChange() && inv.asked(lang.Symbol{Name: x.Name, File: x.File}) {
 			out = append(out, view.Symbol{Name: x.Name, File: x.File, Line: x.Line, Word: string(evidence.NotMeasured), Reason: functionValue})
 		}
 	}

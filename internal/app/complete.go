@@ -28,15 +28,7 @@ func (a *App) Offer(ctx context.Context) (Offers, error) {
 			return out, err
 		}
 	}
-	snaps, err := a.Snapshots(ctx)
-	if err != nil {
-		return out, err
-	}
-	repo, err := snaps.Locate(ctx, a.dir(""))
-	if err != nil {
-		return out, err
-	}
-	saved, err := a.latest(ctx, repo.ID)
+	saved, err := a.latestHere(ctx)
 	if err != nil || saved == nil {
 		return out, err
 	}

@@ -57,6 +57,19 @@ func (inv *invocation) carryReasons(carryFunc func(*known) bool) {
 // bare tells a symbol without any evidence.
 func (k *known) bare() bool { return k.live == nil && k.stale == nil && k.measurement == nil }
 
+// latestHere is [App.latest] of the repository where the command works.
+func (a *App) latestHere(ctx context.Context) (*savedStart, error) {
+	snaps, err := a.Snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := snaps.Locate(ctx, a.dir(""))
+	if err != nil {
+		return nil, err
+	}
+	return a.latest(ctx, repo.ID)
+}
+
 // latest is the last saved result of a repository, of whatever tree; nil when
 // there is none.
 func (a *App) latest(ctx context.Context, repo string) (*savedStart, error) {

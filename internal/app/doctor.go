@@ -208,15 +208,7 @@ func (a *App) doctorProof(ctx context.Context, d *view.Doctor) error {
 	if err != nil {
 		return err
 	}
-	snaps, err := a.Snapshots(ctx)
-	if err != nil {
-		return err
-	}
-	repo, err := snaps.Locate(ctx, a.dir(""))
-	if err != nil {
-		return err
-	}
-	last, err := a.latest(ctx, repo.ID) // also one over a part: it tells of all that does not build
+	last, err := a.latestHere(ctx) // also one over a part: it tells of all that does not build
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/ledger"
-	"github.com/proveto/proveto/internal/prove"
 	"github.com/proveto/proveto/internal/view"
 )
 
@@ -32,24 +31,13 @@ func (a *App) older(ctx context.Context, v *view.Start, word string) (*view.Symb
 	if err := inv.scan(ctx); err != nil {
 		return nil, nil, err
 	}
-	revoked, err := a.revoked(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, p := range inv.projects {
-		certs, err := led.CertificatesFor(ctx, p.Language, p.Dir)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, c := range certs {
+		for _, c := range p.certificates {
 			k := p.known[c.Record.Facts.Symbol]
 			if c.Digest != id.Digest || k == nil {
 				continue
 			}
-			causes := p.today.Lapses(c.Record)
-			if why, ok := revoked[c.Digest]; ok {
-				causes = append([]prove.Cause{{Code: codeRerunDiffers, Text: why}}, causes...)
-			}
+			causes := p.lapses(c)
 			out := certificateView(stored{Seq: c.Seq, Digest: c.Digest, Record: c.Record}, k.ranked.Name, causes, len(causes) == 0)
 			if shown := orStored(k.live, k.stale); shown != nil && shown.Digest != c.Digest {
 				out.Newer, out.NewerSeq = string(shown.Digest), shown.Seq

@@ -47,6 +47,12 @@ func (inv *invocation) findScope(ctx context.Context, snaps *snapshot.Store) (st
 	return "everything", nil
 }
 
+// asked tells whether a symbol is among what was named by hand; all are, where
+// nothing was.
+func (inv *invocation) asked(s lang.Symbol) bool {
+	return len(inv.o.Only) == 0 || slices.ContainsFunc(inv.o.Only, func(want string) bool { return names(s, want) })
+}
+
 // narrow tells whether less than everything was asked for.
 func (inv *invocation) narrow() bool {
 	return inv.o.ChangedOnly || len(inv.o.Only) > 0 || inv.filtered()
@@ -112,10 +118,7 @@ func (inv *invocation) gatesChange() bool {
 func (inv *invocation) gated(v *view.Start) []view.Symbol {
 	scope := []view.Symbol{}
 	for _, s := range v.Symbols {
-		asked := len(inv.o.Only) == 0 || slices.ContainsFunc(inv.o.Only, func(want string) bool {
-			return names(lang.Symbol{ID: s.ID, Name: s.Name, Unit: s.Package, File: s.File, Line: s.Line, EndLine: s.EndLine}, want)
-		})
-		if asked && (s.Changed || !inv.gatesChange()) {
+		if inv.asked(lang.Symbol{ID: s.ID, Name: s.Name, Unit: s.Package, File: s.File, Line: s.Line, EndLine: s.EndLine}) && (s.Changed || !inv.gatesChange()) {
 			scope = append(scope, s)
 		}
 	}

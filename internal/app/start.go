@@ -159,6 +159,18 @@ type project struct {
 	order  []prove.Ranked
 	units  map[string]*unit
 	base   *lang.Scan // what it was; nil when that is not known
+
+	certificates []ledger.Stored[evidence.CertificateRecord] // all that the ledger has, oldest first
+	revoked      map[evidence.Digest]string                  // why a certificate gives no credit any more
+}
+
+// lapses are the reasons for which a certificate gives no credit today.
+func (p *project) lapses(c ledger.Stored[evidence.CertificateRecord]) []prove.Cause {
+	causes := p.today.Lapses(c.Record)
+	if why, ok := p.revoked[c.Digest]; ok {
+		causes = append([]prove.Cause{{Code: codeRerunDiffers, Text: why}}, causes...)
+	}
+	return causes
 }
 
 func subjectOf(inv *invocation) view.Subject {
@@ -366,6 +378,13 @@ func noProject(root string) error {
 // measurements, and the ranking of its targets.
 func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driver, s *lang.Scan) error {
 	p := &project{Project: s.Project, driver: d, today: prove.NewToday(s, inv.workspace()), known: map[string]*known{}, units: map[string]*unit{}}
+	var err error
+	if p.certificates, err = led.CertificatesFor(ctx, p.Language, p.Dir); err != nil {
+		return err
+	}
+	if p.revoked, err = inv.app.revoked(ctx); err != nil {
+		return err
+	}
 	g, problems := newGraph(s)
 	var targets []lang.Symbol
 	for _, sy := range s.Symbols {
@@ -386,7 +405,7 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 	if err != nil {
 		inv.warn("churn", err.Error())
 	}
-	if err := inv.findTouched(ctx, d, led, p); err != nil {
+	if err := inv.findTouched(ctx, d, p); err != nil {
 		return err
 	}
 	for _, sy := range s.Values {
@@ -416,24 +435,13 @@ func (inv *invocation) join(ctx context.Context, led *ledger.Ledger, d lang.Driv
 // measurement that still holds. What is about another branch comes into none of
 // them: it lapsed, or it holds here, too.
 func (inv *invocation) credit(ctx context.Context, led *ledger.Ledger, p *project) error {
-	certs, err := led.CertificatesFor(ctx, p.Language, p.Dir)
-	if err != nil {
-		return err
-	}
-	revoked, err := inv.app.revoked(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range certs { // oldest first
+	for _, c := range p.certificates {
 		k := p.known[c.Record.Facts.Symbol]
 		if k == nil || !proves(c.Record) {
 			continue
 		}
 		st := &stored{Seq: c.Seq, Digest: c.Digest, Record: c.Record}
-		causes := p.today.Lapses(c.Record)
-		if why, ok := revoked[c.Digest]; ok {
-			causes = append([]prove.Cause{{Code: codeRerunDiffers, Text: why}}, causes...)
-		}
+		causes := p.lapses(c)
 		switch {
 		case len(causes) == 0:
 			k.live = st

@@ -3,12 +3,10 @@ package app
 import (
 	"context"
 	"errors"
-	"maps"
 	"path"
 	"slices"
 
 	"github.com/proveto/proveto/internal/lang"
-	"github.com/proveto/proveto/internal/ledger"
 	"github.com/proveto/proveto/internal/prove"
 )
 
@@ -17,7 +15,7 @@ import (
 // constant or a variable that changed, those of which a test called at the base
 // was weakened, those that were proven at the base and are not any more, and those
 // that were in no package of the project: new ones, and all of a new project.
-func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, led *ledger.Ledger, in *project) error {
+func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, in *project) error {
 	if !inv.changeAsked() {
 		return nil
 	}
@@ -26,14 +24,6 @@ func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, led *ledg
 		inv.touched = map[string]bool{}
 	}
 	p := now.Scan.Project
-	certs, err := led.CertificatesFor(ctx, p.Language, p.Dir)
-	if err != nil {
-		return err
-	}
-	revoked, err := inv.app.revoked(ctx)
-	if err != nil {
-		return err
-	}
 	return inv.projectThen(ctx, d, p, func(then *prove.Today) {
 		inv.noteThen(then)
 		if then == nil {
@@ -49,8 +39,8 @@ func (inv *invocation) findTouched(ctx context.Context, d lang.Driver, led *ledg
 			inv.touched[id] = true
 		}
 		lost, held := map[string]bool{}, map[string]bool{}
-		for _, c := range certs {
-			if revoked[c.Digest] != "" || !proves(c.Record) {
+		for _, c := range in.certificates {
+			if in.revoked[c.Digest] != "" || !proves(c.Record) {
 				continue
 			}
 			id := c.Record.Facts.Symbol
@@ -104,10 +94,10 @@ func weakened(then, now *lang.Scan, fed map[string]bool) []string {
 			callers[s.ID] = append(callers[s.ID], tests[s.Unit]...)
 		}
 	}
-	edited := reach(differing(was, is, fed), func(id string) []string {
+	edited := prove.Reachable(differing(was, is, fed), func(id string) []string {
 		return slices.DeleteFunc(slices.Clone(callers[id]), func(from string) bool { _, ok := was[from]; return !ok })
 	})
-	return reach(edited, func(id string) []string { return calls[id] })
+	return prove.Reachable(edited, func(id string) []string { return calls[id] })
 }
 
 // differing lists the functions of tests that are not the same; one that is new
@@ -125,20 +115,6 @@ func differing(was, is map[string]lang.Symbol, fed map[string]bool) []string {
 		}
 	}
 	return out
-}
-
-// reach lists what can be come to from some ids, these included.
-func reach(from []string, next func(string) []string) []string {
-	seen := map[string]bool{}
-	for work := from; len(work) > 0; {
-		id := work[len(work)-1]
-		work = work[:len(work)-1]
-		if !seen[id] {
-			seen[id] = true
-			work = append(work, next(id)...)
-		}
-	}
-	return slices.Collect(maps.Keys(seen))
 }
 
 // testCode are the functions of tests, by id.

@@ -187,19 +187,17 @@ func (k *known) open() bool { return k.reason == "pending" && k.detail == "" }
 // others, as needed, and returns those that were not: no other suite can reach
 // what is in the unit.
 func (p *project) needImporters(id string) []*unit {
+	importers := map[string][]string{}
+	for _, u := range p.today.Scan.Units {
+		for _, imported := range u.Imports {
+			importers[imported] = append(importers[imported], u.ID)
+		}
+	}
 	var woken []*unit
-	seen := map[string]bool{id: true}
-	for todo := []string{id}; len(todo) > 0; todo = todo[1:] {
-		for _, u := range p.today.Scan.Units {
-			if seen[u.ID] || !slices.Contains(u.Imports, todo[0]) {
-				continue
-			}
-			seen[u.ID] = true
-			todo = append(todo, u.ID)
-			if w := p.units[u.ID]; w.tests > 0 && !w.needed && w.failure == nil {
-				w.needed = true
-				woken = append(woken, w)
-			}
+	for _, user := range prove.Reachable(importers[id], func(id string) []string { return importers[id] }) {
+		if w := p.units[user]; user != id && w.tests > 0 && !w.needed && w.failure == nil {
+			w.needed = true
+			woken = append(woken, w)
 		}
 	}
 	return woken
@@ -209,7 +207,7 @@ func (p *project) needImporters(id string) []*unit {
 // one did. Where only a part was asked for, the tests of its own packages answer.
 // The caller holds the lock.
 func (inv *invocation) wake() []*unit {
-	if !inv.proofOn() || inv.narrowed() {
+	if !inv.proofOn() || inv.narrow() {
 		return nil
 	}
 	var woken []*unit
@@ -224,9 +222,6 @@ func (inv *invocation) wake() []*unit {
 	}
 	return woken
 }
-
-// narrowed tells whether only a part of the checkout was asked for.
-func (inv *invocation) narrowed() bool { return inv.o.ChangedOnly || len(inv.o.Only) > 0 }
 
 // settled tells whether a target needs no attempt: it has live evidence, or the
 // same inputs were measured before and would give the same answer again.
@@ -257,10 +252,7 @@ func (inv *invocation) selected(k *known) bool {
 	if inv.o.ChangedOnly && !k.ranked.Changed && (inv.o.Base != "" || k.stale == nil || k.live != nil) {
 		return false
 	}
-	if len(inv.o.Only) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(inv.o.Only, func(want string) bool { return names(k.ranked.Symbol, want) })
+	return inv.asked(k.ranked.Symbol)
 }
 
 // before orders suites: those with targets in the changed scope, then the small

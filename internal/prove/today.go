@@ -53,7 +53,7 @@ func NewToday(s *lang.Scan, w lang.Workspace) *Today {
 	}
 	for _, u := range s.Units {
 		parts := []string{"setup/v1", u.ID, string(u.TestSetup)}
-		for _, id := range reachable([]string{u.ID}, func(id string) []string { return t.units[id].Imports }) {
+		for _, id := range Reachable([]string{u.ID}, func(id string) []string { return t.units[id].Imports }) {
 			if d := t.units[id].Setup; d != "" {
 				parts = append(parts, id, string(d))
 			}
@@ -63,8 +63,8 @@ func NewToday(s *lang.Scan, w lang.Workspace) *Today {
 	return t
 }
 
-// reachable lists what can be come to from some ids, these included; sorted.
-func reachable(from []string, next func(string) []string) []string {
+// Reachable lists what can be come to from some ids, these included; sorted.
+func Reachable(from []string, next func(string) []string) []string {
 	seen := map[string]bool{}
 	for work := from; len(work) > 0; {
 		id := work[len(work)-1]
@@ -100,7 +100,7 @@ func (t *Today) Calls(unit, test, symbol string) bool {
 	if !ok {
 		return false
 	}
-	_, found := slices.BinarySearch(reachable([]string{own.ID}, func(id string) []string { return t.calls[id] }), symbol)
+	_, found := slices.BinarySearch(Reachable([]string{own.ID}, func(id string) []string { return t.calls[id] }), symbol)
 	return found
 }
 
