@@ -109,6 +109,7 @@ func entrySummary(e ledger.Entry) string {
 		Purpose string          `json:"purpose"`
 		Argv    []string        `json:"argv"`
 		Facts   evidence.Facts  `json:"facts"`
+		Gate    json.RawMessage `json:"gate"` // of a certificate: an object
 		Target  evidence.Target `json:"target"`
 		Word    string          `json:"word"`
 		Reason  string          `json:"reason"`
@@ -129,6 +130,10 @@ func entrySummary(e ledger.Entry) string {
 	case ledger.KindRun:
 		return fmt.Sprintf("%s: %s, exit %d", b.Purpose, filepath.Base(strings.Join(b.Argv[:min(1, len(b.Argv))], "")), b.Exit.Code)
 	case ledger.KindCertificate:
+		var g evidence.GateRecord
+		if len(b.Gate) > 0 && json.Unmarshal(b.Gate, &g) == nil {
+			return fmt.Sprintf("gate %s refuses %q", g.Gate, g.Sabotage.Summary)
+		}
 		return fmt.Sprintf("%s rejects %q in %s", b.Facts.Test, b.Facts.Probe.Summary, nameOf(b.Facts.Unit, b.Facts.Symbol))
 	case ledger.KindMeasurement:
 		return strings.TrimSpace(fmt.Sprintf("%s is %s %s", nameOf(b.Target.Unit, b.Target.Symbol), strings.ReplaceAll(b.Word, "_", " "), b.Reason))

@@ -77,6 +77,9 @@ func (a *App) newer(ctx context.Context, led *ledger.Ledger, page []view.LogEntr
 		if err := json.Unmarshal(e.Body, &r); err != nil {
 			return fmt.Errorf("ledger entry %d: %w", e.Seq, err)
 		}
+		if r.Kind != evidence.KindDiscrimination {
+			continue
+		}
 		records[e.Seq] = r
 		bySymbol[key(r.Facts)] = append(bySymbol[key(r.Facts)], e.Seq)
 	}

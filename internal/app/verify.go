@@ -77,6 +77,15 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 				return nil, err
 			}
 			rec = c.Record()
+			if g := rec.Gate; g != nil {
+				if o.Rerun {
+					return nil, fault.New(fault.Usage, "bad_id", "%s is about a gate; only a certificate of a test can be run again", o.Target).
+						Hint("proveto verify %s", quoteArg(o.Target))
+				}
+				v.Kind, v.ID, v.Sound = evidence.KindGate, id.String(), true
+				v.Text = fmt.Sprintf("the stored runs derive this certificate: gate %s accepted tree %.12s and refused a bad one (%s)", g.Gate, rec.Snapshot, g.Sabotage.Summary)
+				return v, nil
+			}
 		case string(ledger.KindMeasurement):
 			if o.Rerun {
 				return nil, fault.New(fault.Usage, "bad_id", "%s is a measurement; only a certificate can be run again", o.Target).

@@ -76,6 +76,7 @@ var Table = []Row{
 	{Path: "internal/mcpd", Floor: Faces, Why: "MCP over stdio and HTTP", Only: face},
 
 	{Path: "internal/app", Floor: UseCases, Why: "the only place that joins jobs"},
+	{Path: "internal/app/gates", Floor: UseCases, Why: "measures the gates of a flow", Along: []string{"internal/app"}},
 
 	{Path: "internal/view", Floor: Shows, Why: "plain read models"},
 	{Path: "internal/render", Floor: Shows, Why: "text, JSON, HTML and foreign formats of a view", Along: []string{"internal/view"}},
@@ -85,7 +86,7 @@ var Table = []Row{
 	{Path: "internal/lab", Floor: Jobs, Why: "candidates compete on a measured objective"},
 	{Path: "internal/draft", Floor: Jobs, Why: "proposed tests", Never: credit},
 
-	{Path: "internal/gate", Floor: Rules, Why: "pure policy"},
+	{Path: "internal/gate", Floor: Rules, Why: "what a gate of a flow can answer", Only: []string{"internal/evidence", "internal/fault"}},
 	{Path: "internal/grade", Floor: Rules, Why: "grader protocol"},
 
 	{Path: "internal/lang", Floor: Translators, Why: "the seam between the prove job and the languages"},
@@ -152,6 +153,7 @@ var Table = []Row{
 	{Path: "internal/blob", Floor: Effects, Why: "content-addressed files"},
 
 	{Path: "internal/evidence", Floor: Words, Why: "runs, certificates, measurements", Along: []string{"internal/fault"}},
+	{Path: "internal/secret", Floor: Words, Why: "the shapes of keys that must not be written down", Along: []string{"internal/evidence"}},
 	{Path: "internal/wholefile", Floor: Words, Why: "files that are whole or not there"},
 	{Path: "internal/fault", Floor: Words, Why: "the vocabulary of errors"},
 	{Path: "internal/config", Floor: Words, Why: "configuration keys", Along: []string{"internal/fault"}},

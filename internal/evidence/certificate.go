@@ -81,16 +81,26 @@ type Assertion struct {
 	MessageDigest Digest `json:"message_digest"`
 }
 
-// CertificateRecord is the stored form of a certificate.
+// CertificateRecord is the stored form of a certificate. Of a gate's, Facts,
+// Assertion, Artifact and Runs are absent; of a test's, Gate is.
 type CertificateRecord struct {
-	Schema    string     `json:"schema"`
-	Kind      string     `json:"kind"`
-	Snapshot  Tree       `json:"snapshot"`
-	Facts     Facts      `json:"facts"`
-	Assertion Assertion  `json:"assertion"`
-	Isolation Isolation  `json:"isolation"`
-	Artifact  Digest     `json:"artifact"`
-	Runs      RunDigests `json:"runs"`
+	Schema    string      `json:"schema"`
+	Kind      string      `json:"kind"`
+	Snapshot  Tree        `json:"snapshot"` // the original, or the good subject
+	Facts     Facts       `json:"facts,omitzero"`
+	Assertion Assertion   `json:"assertion,omitzero"`
+	Isolation Isolation   `json:"isolation"`
+	Artifact  Digest      `json:"artifact,omitzero"`
+	Runs      RunDigests  `json:"runs,omitzero"`
+	Gate      *GateRecord `json:"gate,omitempty"` // do not change it
+}
+
+// Cites lists the digests of the runs behind the certificate, whatever its kind.
+func (r CertificateRecord) Cites() []Digest {
+	if r.Gate != nil {
+		return r.Gate.All()
+	}
+	return r.Runs.All()
 }
 
 // Certificate says that a check accepted the real subject and rejected a probe.
@@ -170,10 +180,9 @@ func Rederive(body []byte, runFunc func(Digest) (Run, error)) (Certificate, erro
 	if err := json.Unmarshal(body, &rec); err != nil {
 		return Certificate{}, fault.Wrap(err, fault.Tampered, CodeMismatch, "certificate does not parse")
 	}
-	if rec.Schema != CertificateSchema || rec.Kind != KindDiscrimination {
+	if rec.Schema != CertificateSchema || (rec.Kind != KindDiscrimination && rec.Kind != KindGate) || (rec.Kind == KindGate) != (rec.Gate != nil) {
 		return Certificate{}, fault.New(fault.Tampered, CodeMismatch, "certificate has schema %q and kind %q, which this version cannot derive", rec.Schema, rec.Kind)
 	}
-	var rs Runs
 	var err error
 	load := func(d Digest) Run {
 		if err != nil {
@@ -183,20 +192,18 @@ func Rederive(body []byte, runFunc func(Digest) (Run, error)) (Certificate, erro
 		r, err = runFunc(d)
 		return r
 	}
-	rs.Baselines = [2]Run{load(rec.Runs.Baselines[0]), load(rec.Runs.Baselines[1])}
-	rs.Null, rs.Planted = load(rec.Runs.Null), load(rec.Runs.Planted)
-	rs.Kill, rs.Control, rs.Repeat = load(rec.Runs.Kill), load(rec.Runs.Control), load(rec.Runs.Repeat)
-	for _, d := range rec.Runs.Steady {
-		rs.Steady = append(rs.Steady, load(d))
-	}
-	if rec.Runs.Plain != "" {
-		p := load(rec.Runs.Plain)
-		rs.Plain = &p
+	var deriveFunc func() (Certificate, error)
+	if rec.Kind == KindGate {
+		f, rs := rederiveGate(*rec.Gate, load)
+		deriveFunc = func() (Certificate, error) { return NewGate(f, rs) }
+	} else {
+		rs := loadRuns(rec.Runs, load)
+		deriveFunc = func() (Certificate, error) { return NewDiscrimination(rec.Facts, rs) }
 	}
 	if err != nil {
 		return Certificate{}, err
 	}
-	c, err := NewDiscrimination(rec.Facts, rs)
+	c, err := deriveFunc()
 	if err != nil {
 		return Certificate{}, fault.Wrap(err, fault.Tampered, CodeMismatch, "the stored runs do not earn this certificate")
 	}
@@ -204,6 +211,21 @@ func Rederive(body []byte, runFunc func(Digest) (Run, error)) (Certificate, erro
 		return Certificate{}, fault.New(fault.Tampered, CodeMismatch, "the stored runs derive certificate %s, not %s", c.digest.Short(), DigestOf(body).Short())
 	}
 	return c, nil
+}
+
+func loadRuns(d RunDigests, load func(Digest) Run) Runs {
+	var rs Runs
+	rs.Baselines = [2]Run{load(d.Baselines[0]), load(d.Baselines[1])}
+	rs.Null, rs.Planted = load(d.Null), load(d.Planted)
+	rs.Kill, rs.Control, rs.Repeat = load(d.Kill), load(d.Control), load(d.Repeat)
+	for _, s := range d.Steady {
+		rs.Steady = append(rs.Steady, load(s))
+	}
+	if d.Plain != "" {
+		p := load(d.Plain)
+		rs.Plain = &p
+	}
+	return rs
 }
 
 // Digest identifies the certificate.
@@ -388,5 +410,8 @@ func weakest(rs Runs) Isolation {
 
 // String is for logs.
 func (c Certificate) String() string {
+	if g := c.rec.Gate; g != nil {
+		return fmt.Sprintf("certificate %s: gate %s refuses %q", c.digest.Short(), g.Gate, g.Sabotage.Summary)
+	}
 	return fmt.Sprintf("certificate %s: %s rejects %q in %s", c.digest.Short(), c.rec.Facts.Test, c.rec.Facts.Probe.Summary, c.rec.Facts.Symbol)
 }

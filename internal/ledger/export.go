@@ -89,6 +89,10 @@ func (l *Ledger) Export(ctx context.Context, d evidence.Digest) ([]byte, error) 
 		if err != nil {
 			return err
 		}
+		if c.Record().Kind != evidence.KindDiscrimination {
+			return fault.New(fault.Usage, "bad_id", "it is of kind %s, and %s statements are about tests", c.Record().Kind, PredicateType).
+				Hint("proveto verify %s", d.Short())
+		}
 		st = statement(c, runs)
 		st.Predicate.Ledger, err = l.exported(ctx, tx, e)
 		return err
@@ -231,6 +235,9 @@ func (st Statement) derive() (evidence.Certificate, error) {
 	})
 	if err != nil {
 		return c, err
+	}
+	if c.Record().Kind != evidence.KindDiscrimination {
+		return c, badExport(CodeCertificateBad, "it holds a certificate of kind %s", c.Record().Kind)
 	}
 	if c.Digest() != p.Certificate.Digest || len(st.Subject) != 1 || st.Subject[0].Digest["gitTree"] != string(c.Record().Snapshot) {
 		return c, badExport(CodeCertificateBad, "its subject or digest is not the certificate's")

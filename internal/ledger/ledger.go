@@ -201,7 +201,7 @@ func (l *Ledger) complete(ctx context.Context, tx *store.Tx, e Entry) error {
 		if err != nil {
 			return err
 		}
-		runs = c.Runs.All()
+		runs = c.Cites()
 	case KindMeasurement:
 		m, err := decode[evidence.MeasurementRecord](e)
 		if err != nil {

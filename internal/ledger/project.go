@@ -31,6 +31,13 @@ func project(e Entry) (store.Rows, error) {
 		if err != nil {
 			return rows, err
 		}
+		if g := c.Gate; g != nil {
+			// Of no language and no project: a gate vouches for no symbol.
+			rows.Certificates = []store.CertificateRow{{
+				Digest: digestOf(e), Seq: e.Seq, Unit: g.Gate, Symbol: string(g.Digest), SymbolDigest: string(g.Digest), Test: string(g.Rule), Snapshot: string(c.Snapshot),
+			}}
+			break
+		}
 		f := c.Facts
 		rows.Certificates = []store.CertificateRow{{
 			Digest: digestOf(e), Seq: e.Seq, Language: f.Language, Project: f.Project, Unit: f.Unit, Symbol: f.Symbol,

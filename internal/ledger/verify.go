@@ -233,8 +233,10 @@ func (v *verifier) entry(ctx context.Context, e Entry, p *lockstep) error {
 	if err := v.note(CodeBroken, e.Seq, err); err != nil {
 		return err
 	}
-	for _, c := range rows.Certificates {
-		v.certs[evidence.Digest(c.Digest)] = evidence.Digest(rows.Probes[0].Digest)
+	for i, c := range rows.Certificates {
+		if i < len(rows.Probes) { // a gate's is about no probe of a symbol
+			v.certs[evidence.Digest(c.Digest)] = evidence.Digest(rows.Probes[i].Digest)
+		}
 	}
 	return p.match(ctx, e.Seq, rows)
 }

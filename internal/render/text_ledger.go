@@ -37,7 +37,7 @@ func Verified(w io.Writer, v view.Verified, style Style) error {
 		}
 		t.line("signed by %s (%s)", Line(v.Signer), trust)
 	}
-	if v.Kind != "measurement" {
+	if v.Certificate.ID != "" {
 		t.line("")
 		t.certificate(v.Certificate, v.Check)
 	}

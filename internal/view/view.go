@@ -337,7 +337,7 @@ type Sentence struct {
 type Verified struct {
 	Text        string      `json:"text"`
 	ID          string      `json:"id"`
-	Kind        string      `json:"kind"` // certificate, measurement, export
+	Kind        string      `json:"kind"` // certificate, gate, measurement, export
 	Sound       bool        `json:"sound"`
 	Signed      bool        `json:"signed"` // an exported statement carried a good signature
 	Signer      string      `json:"signer,omitempty"`
