@@ -81,7 +81,8 @@ var Table = []Row{
 	{Path: "internal/render", Floor: Shows, Why: "text, JSON, HTML and foreign formats of a view", Along: []string{"internal/view"}},
 
 	{Path: "internal/prove", Floor: Jobs, Why: "which behaviours a test guards"},
-	{Path: "internal/flow", Floor: Jobs, Why: "a task carried from stage to stage"},
+	{Path: "internal/flow", Floor: Jobs, Why: "a task carried from stage to stage", Along: []string{"internal/flow/policy"}},
+	{Path: "internal/flow/policy", Floor: Jobs, Why: "the rules that a run is carried by", Only: []string{"internal/evidence", "internal/fault", "internal/strictyaml"}},
 	{Path: "internal/lab", Floor: Jobs, Why: "candidates compete on a measured objective"},
 	{Path: "internal/draft", Floor: Jobs, Why: "proposed tests", Never: credit},
 
@@ -152,9 +153,10 @@ var Table = []Row{
 	{Path: "internal/blob", Floor: Effects, Why: "content-addressed files"},
 
 	{Path: "internal/evidence", Floor: Words, Why: "runs, certificates, measurements", Along: []string{"internal/fault"}},
+	{Path: "internal/strictyaml", Floor: Words, Why: "YAML files of which nothing is skipped", Along: []string{"internal/fault"}},
 	{Path: "internal/wholefile", Floor: Words, Why: "files that are whole or not there"},
 	{Path: "internal/fault", Floor: Words, Why: "the vocabulary of errors"},
-	{Path: "internal/config", Floor: Words, Why: "configuration keys", Along: []string{"internal/fault"}},
+	{Path: "internal/config", Floor: Words, Why: "configuration keys", Along: []string{"internal/fault", "internal/strictyaml"}},
 
 	{Path: "internal/archtest", Floor: Tools, Why: "the architecture as data", Only: []string{}},
 	{Path: "attacks", Floor: Tools, Why: "ways to cheat a check, with what must happen", Only: []string{}},
