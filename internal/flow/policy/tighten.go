@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/proveto/proveto/internal/fault"
+)
+
+// Loosens lists what a new policy asks less of than an old one, each as
+// "key: old → new"; nothing when it asks for the same or more.
+func Loosens(old, new Policy) []string {
+	var out []string
+	for _, v := range compare(old, new) {
+		out = append(out, fmt.Sprintf("%s: %s → %s", v.key, v.old, v.new))
+	}
+	return out
+}
+
+func compare(old, new Policy) []looseValue {
+	var l loosened
+	policyShape.loosens(&l, "", &old, &new)
+	return l
+}
+
+// Overlay lays the local file of a working copy over a set. It may only tighten:
+// a looser value, or a policy that the set does not have, is a usage error with
+// code overlay_loosens that names the key, its value and the looser one.
+func (s Set) Overlay(file []byte) (Set, error) {
+	l, err := readLayer(LocalFileName, file)
+	if err != nil {
+		return Set{}, err
+	}
+	for _, name := range sortedKeys(l) {
+		if _, ok := s.policies[name]; !ok {
+			e := l[name].Errorf("the policy %s is added; a local file may only tighten those of the base commit", name)
+			e.Code = CodeLoosens
+			return Set{}, e.Hint("policies there: %s", strings.Join(s.Names(), ", "))
+		}
+	}
+	out, err := s.over(LocalFileName, file)
+	if err != nil {
+		return Set{}, err
+	}
+	for _, name := range out.Names() {
+		if _, ok := l[name]; !ok {
+			out.policies[name] = s.policies[name] // what stands on default does not follow a local default
+			continue
+		}
+		if loose := compare(s.policies[name], out.policies[name]); len(loose) > 0 {
+			v := loose[0]
+			e := fault.New(fault.Usage, CodeLoosens, "%s loosens %s of policy %s: %s → %s", LocalFileName, v.key, name, v.old, v.new)
+			return Set{}, e.Hint("a local file may only tighten; change %s in a commit", FileName)
+		}
+	}
+	return out, nil
+}
