@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -207,7 +208,7 @@ func (s *Stage) close() {
 	if s.Attempt == 0 || len(s.Past) > 0 && s.Past[len(s.Past)-1].N == s.Attempt {
 		return
 	}
-	s.Past = append(s.Past, Attempt{N: s.Attempt, State: s.State, Input: s.Input, Subject: s.Subject, Given: s.Given, Evidence: s.Evidence})
+	s.Past = append(s.Past, Attempt{N: s.Attempt, State: s.State, Input: s.Input, Subject: s.Subject, Given: slices.Clone(s.Given), Evidence: maps.Clone(s.Evidence)})
 }
 
 func (s *Stage) inputChanged(why string) {
@@ -260,13 +261,21 @@ func (r *Run) judge(s *Stage) {
 	switch {
 	case missing > 0:
 	case refused > 0:
-		s.State = table[Measuring][MoveNo].to
+		s.comeBack(table[Measuring][MoveNo].to)
 		s.Vetoes = append(s.Vetoes, Veto{Author: Engine(), Input: s.Input, Tree: s.Subject.Tree})
 	case unknown > 0:
 		s.State = table[Measuring][MoveNotMeasured].to
 		s.Failed++
 	default:
 		s.State = table[Measuring][MoveAllPass].to
+	}
+}
+
+// comeBack counts a round of a stage that makes something: it has to make it
+// again.
+func (s *Stage) comeBack(state StageState) {
+	if s.State = state; policy.Produces(s.Stage) {
+		s.Round++
 	}
 }
 
@@ -283,9 +292,10 @@ func (r *Run) decided(s *Stage, f *Decided, seq int64) {
 	s.Given = append(s.Given, g)
 	switch f.Decision {
 	case RequestChanges, Reject:
-		s.State = Returned
 		if f.Decision == Reject && !r.stays() {
 			s.State = Rejected
+		} else {
+			s.comeBack(Returned)
 		}
 		s.Lease = nil
 		s.Vetoes = append(s.Vetoes, Veto{Decision: f.ID, Author: f.Actor, Input: f.Input, Tree: s.Subject.Tree})

@@ -177,10 +177,12 @@ func (t *turn) sendBack(from *Stage) {
 			if x.Target != s.ID || !x.blocks() || x.State != FindingOpen {
 				continue
 			}
-			if s.ID != from.ID && s.State != Passed && s.State != Stale {
-				return // it is open already
+			switch {
+			case s.ID == from.ID:
+				t.cap(s, s.Round)
+			case s.State == Passed, s.State == Stale:
+				t.backTo(s, from, "finding "+x.ID)
 			}
-			t.backTo(s, from, "finding "+x.ID)
 			return
 		}
 	}
@@ -192,12 +194,21 @@ func (t *turn) backTo(s, from *Stage, why string) {
 	if s.Role == policy.Developer {
 		tree = from.Subject.Tree
 	}
-	if limit := t.run.Policy.Limits.Rounds[s.ID]; limit > 0 && s.Round+1 >= limit && t.run.waiver("P014", s.ID, t.at) == nil {
-		t.add(&Noted{Head: Head{Actor: Engine()}, What: KindCapped, Note: fmt.Sprintf("stage %s was returned %d times", s.ID, s.Round+1)}, nil)
+	if t.cap(s, s.Round+1) {
 		return
 	}
 	t.add(&Reopened{Head: Head{Actor: Engine()}, Why: why, Round: s.Round + 1, Rejected: tree}, s)
 	t.staleBelow(s, "stage "+s.ID+" was reopened: "+why)
+}
+
+// cap ends the rounds of a run when a stage came back once too often.
+func (t *turn) cap(s *Stage, round int) bool {
+	limit := t.run.Policy.Limits.Rounds[s.ID]
+	if limit == 0 || round < limit || t.run.waiver("P014", s.ID, t.at) != nil {
+		return false
+	}
+	t.add(&Noted{Head: Head{Actor: Engine()}, What: KindCapped, Note: fmt.Sprintf("stage %s was returned %d times, and the policy allows %d rounds", s.ID, round, limit)}, nil)
+	return true
 }
 
 // staleBelow makes what stands on a stage stale.

@@ -25,6 +25,9 @@ func (t *turn) doMeasure(a Measure) *fault.Error {
 		p.Actor = Engine()
 		t.add(&p, s)
 	}
+	if a.Evidence.Outcome == gate.No && len(a.Issues) == 0 {
+		a.Issues = []Finding{{Category: t.fault(s), Message: orText(a.Evidence.Reason, "gate "+a.Gate+" says no")}}
+	}
 	f := &Measured{Head: Head{Actor: Engine()}, Gate: a.Gate, Fence: a.Fence, Evidence: a.Evidence}
 	for _, x := range a.Issues {
 		x.Gate = a.Gate
@@ -39,6 +42,14 @@ func (t *turn) doMeasure(a Measure) *fault.Error {
 		t.sendBack(s)
 	}
 	return nil
+}
+
+// fault is the category of a no that a gate did not explain.
+func (t *turn) fault(s *Stage) string {
+	if s.Role == policy.Planner {
+		return string(policy.PlanGap)
+	}
+	return string(policy.Defect)
 }
 
 // useWaiver lets a gate that gave no pass through where somebody signed for it.

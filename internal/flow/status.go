@@ -167,7 +167,11 @@ func (r *Run) Approvals(s *Stage) Approvals {
 
 // decide is what it takes to pass the stage.
 func (r *Run) decide(s *Stage) policy.Decide {
-	return r.Policy.Decides(s.Stage, r.Risk, s.Producer.Kind == kindAgent)
+	risk := r.Risk
+	if risk == "" {
+		risk = policy.RiskMedium
+	}
+	return r.Policy.Decides(s.Stage, risk, s.Producer.Kind == kindAgent)
 }
 
 // Needs lists the principals one of whom can move the current stage; sorted. A
