@@ -245,6 +245,20 @@ func (r *Run) judge(s *Stage) {
 	if s.State != Measuring {
 		return
 	}
+	switch to := r.weigh(s); to {
+	case Returned:
+		s.comeBack(to)
+		s.Vetoes = append(s.Vetoes, Veto{Author: Engine(), Input: s.Input, Tree: s.Subject.Tree})
+	case Ready:
+		s.State = to
+		s.Failed++
+	default:
+		s.State = to
+	}
+}
+
+// weigh says where the evidence of the current attempt leads from measuring.
+func (r *Run) weigh(s *Stage) StageState {
 	missing, refused, unknown := 0, 0, 0
 	for _, g := range s.Gates {
 		e, ok := s.Evidence[g]
@@ -260,15 +274,13 @@ func (r *Run) judge(s *Stage) {
 	}
 	switch {
 	case missing > 0:
+		return Measuring
 	case refused > 0:
-		s.comeBack(table[Measuring][MoveNo].to)
-		s.Vetoes = append(s.Vetoes, Veto{Author: Engine(), Input: s.Input, Tree: s.Subject.Tree})
+		return table[Measuring][MoveNo].to
 	case unknown > 0:
-		s.State = table[Measuring][MoveNotMeasured].to
-		s.Failed++
-	default:
-		s.State = table[Measuring][MoveAllPass].to
+		return table[Measuring][MoveNotMeasured].to
 	}
+	return table[Measuring][MoveAllPass].to
 }
 
 // comeBack counts a round of a stage that makes something: it has to make it
@@ -326,7 +338,7 @@ func (r *Run) withdrawn(s *Stage, f *Withdrawn) {
 		standing = standing || !s.Vetoes[i].Withdrawn && s.Vetoes[i].Input == s.Input
 	}
 	if !standing && (s.State == Returned || s.State == Rejected) {
-		s.State = Deciding
+		s.State = r.weigh(s)
 	}
 }
 
