@@ -82,6 +82,12 @@ var Table = []Row{
 
 	{Path: "internal/prove", Floor: Jobs, Why: "which behaviours a test guards"},
 	{Path: "internal/flow", Floor: Jobs, Why: "a task carried from stage to stage"},
+	{
+		Path: "internal/flow/plan", Floor: Jobs, Why: "what a change may be, and whether it is that", Along: []string{"internal/flow/deps", "internal/flow/gosrc"},
+		Only: []string{"internal/evidence", "internal/fault", "internal/pathname", "internal/strictyaml"},
+	},
+	{Path: "internal/flow/deps", Floor: Jobs, Why: "dependencies that manifests and lock files name", Only: []string{}},
+	{Path: "internal/flow/gosrc", Floor: Jobs, Why: "what an edit does to exported Go symbols, to tests", Only: []string{"internal/evidence"}},
 	{Path: "internal/lab", Floor: Jobs, Why: "candidates compete on a measured objective"},
 	{Path: "internal/draft", Floor: Jobs, Why: "proposed tests", Never: credit},
 
@@ -154,6 +160,8 @@ var Table = []Row{
 	{Path: "internal/evidence", Floor: Words, Why: "runs, certificates, measurements", Along: []string{"internal/fault"}},
 	{Path: "internal/wholefile", Floor: Words, Why: "files that are whole or not there"},
 	{Path: "internal/fault", Floor: Words, Why: "the vocabulary of errors"},
+	{Path: "internal/pathname", Floor: Words, Why: "names that file systems confuse"},
+	{Path: "internal/strictyaml", Floor: Words, Why: "YAML with a closed vocabulary", Along: []string{"internal/fault"}},
 	{Path: "internal/config", Floor: Words, Why: "configuration keys", Along: []string{"internal/fault"}},
 
 	{Path: "internal/archtest", Floor: Tools, Why: "the architecture as data", Only: []string{}},
