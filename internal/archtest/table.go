@@ -83,8 +83,14 @@ var Table = []Row{
 	{Path: "internal/render", Floor: Shows, Why: "text, JSON, HTML and foreign formats of a view", Along: []string{"internal/view"}},
 
 	{Path: "internal/prove", Floor: Jobs, Why: "which behaviours a test guards"},
-	{Path: "internal/flow", Floor: Jobs, Why: "a task carried from stage to stage", Along: []string{"internal/flow/policy"}},
+	{Path: "internal/flow", Floor: Jobs, Why: "a task carried from stage to stage", Along: []string{"internal/flow/plan", "internal/flow/policy"}},
 	{Path: "internal/flow/policy", Floor: Jobs, Why: "the rules that a run is carried by", Only: []string{"internal/evidence", "internal/fault", "internal/strictyaml"}},
+	{
+		Path: "internal/flow/plan", Floor: Jobs, Why: "what a change may be, and whether it is that", Along: []string{"internal/flow/deps", "internal/flow/gosrc"},
+		Only: []string{"internal/evidence", "internal/fault", "internal/pathname", "internal/strictyaml"},
+	},
+	{Path: "internal/flow/deps", Floor: Jobs, Why: "dependencies that manifests and lock files name", Only: []string{}},
+	{Path: "internal/flow/gosrc", Floor: Jobs, Why: "what an edit does to exported Go symbols, to tests", Only: []string{"internal/evidence"}},
 	{Path: "internal/lab", Floor: Jobs, Why: "candidates compete on a measured objective"},
 	{Path: "internal/draft", Floor: Jobs, Why: "proposed tests", Never: credit},
 
@@ -160,6 +166,7 @@ var Table = []Row{
 	{Path: "internal/wholefile", Floor: Words, Why: "files that are whole or not there"},
 	{Path: "internal/fault", Floor: Words, Why: "the vocabulary of errors"},
 	{Path: "internal/config", Floor: Words, Why: "configuration keys", Along: []string{"internal/fault", "internal/strictyaml"}},
+	{Path: "internal/pathname", Floor: Words, Why: "names that file systems confuse"},
 
 	{Path: "internal/archtest", Floor: Tools, Why: "the architecture as data", Only: []string{}},
 	{Path: "attacks", Floor: Tools, Why: "ways to cheat a check, with what must happen", Only: []string{}},

@@ -2,19 +2,14 @@ package snapshot
 
 import (
 	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/pathname"
 )
 
-// The longest name and path that Linux file systems take, less the room that our
-// own directory needs.
-const (
-	maxName = 255
-	maxPath = 3500
-)
+// maxPath is the longest path that Linux takes, less the room that our own
+// directory needs.
+const maxPath = 3500
 
 // checkNames refuses trees that cannot be checked out faithfully everywhere:
 // names that a file system or git itself would take for another (path_collision)
@@ -27,7 +22,7 @@ func checkNames(files []File) error {
 		}
 		for end := len(f.Path); end > 0; end = strings.LastIndexByte(f.Path[:end], '/') {
 			p := f.Path[:end]
-			folded := fold(p)
+			folded := pathname.Fold(p)
 			old, ok := seen[folded]
 			if ok && old != p {
 				return fault.New(fault.Refused, CodePathCollision, "%q and %q are one name on file systems that fold case or Unicode forms", old, p).
@@ -45,42 +40,15 @@ func checkNames(files []File) error {
 	return nil
 }
 
-// fold is the name as a file system sees it that knows neither case nor the
-// difference between composed and decomposed characters.
-func fold(s string) string {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			return norm.NFC.String(strings.ToLower(strings.ToUpper(norm.NFC.String(s))))
-		}
-	}
-	return strings.ToLower(s)
-}
-
 // badName says what is wrong with one component of a path; empty when nothing.
 func badName(name string) string {
 	switch {
 	case name == "" || name == "." || name == "..":
 		return "leaves its directory"
-	case len(name) > maxName:
+	case len(name) > pathname.MaxName:
 		return "has a name longer than 255 bytes"
-	case looksLikeGit(name):
+	case pathname.GitDirectory(name):
 		return "would be taken for a git directory"
 	}
 	return ""
-}
-
-// looksLikeGit tells names that some file system resolves to .git: other case,
-// the DOS short name, trailing dots and spaces, an NTFS stream, characters that
-// HFS+ ignores.
-func looksLikeGit(name string) bool {
-	s := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-			return -1
-		}
-		return r
-	}, strings.ToLower(name))
-	s, _, _ = strings.Cut(s, ":")
-	s = strings.TrimRight(s, ". ")
-	return s == ".git" || s == "git~1"
 }
