@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/proveto/proveto/internal/strictyaml"
 )
 
 // Kind is the type of a key's value.
@@ -120,5 +122,5 @@ func Nearest(name string) string {
 	for _, k := range keys {
 		names = append(names, k.Name)
 	}
-	return nearest(name, names)
+	return strictyaml.Nearest(name, names)
 }

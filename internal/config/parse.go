@@ -1,18 +1,14 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/strictyaml"
 )
 
 // Document is one parsed file: its values by key, each checked.
@@ -59,100 +55,34 @@ func Parse(name string, body []byte) (*Document, error) { return parse(name, bod
 func ParseUser(name string, body []byte) (*Document, error) { return parse(name, body, LayerUser) }
 
 func parse(name string, body []byte, layer Layer) (*Document, error) {
-	d := &Document{Name: name, values: map[string]value{}}
-	at := Origin{Layer: layer, Name: name}
-	file, err := parser.ParseBytes(body, 0)
+	root, err := strictyaml.Source{Name: name, Code: CodeInvalid, Hint: "proveto help config"}.Parse(body)
 	if err != nil {
-		return nil, syntax(at, err)
+		return nil, err
 	}
-	if len(file.Docs) > 1 {
-		for _, doc := range file.Docs[1:] {
-			if doc.Body != nil {
-				return nil, invalid(place(at, doc.Body), "a second document; one file has one")
-			}
-		}
-	}
-	for _, doc := range file.Docs {
-		if doc.Body == nil || doc.Body.Type() == ast.NullType || doc.Body.Type() == ast.CommentType {
-			continue
-		}
-		if err := d.sections(at, doc.Body); err != nil {
-			return nil, err
-		}
-	}
-	return d, nil
+	d := &Document{Name: name, values: map[string]value{}}
+	return d, d.sections(layer, root)
 }
 
-// syntax gives an error of the YAML parser its place.
-func syntax(at Origin, err error) error {
-	var ye yaml.Error
-	if errors.As(err, &ye) && ye.GetToken() != nil {
-		at.Line, at.Column = ye.GetToken().Position.Line, ye.GetToken().Position.Column
-		return invalid(at, "%s", oneLine(ye.GetMessage())).Hint("proveto help config")
-	}
-	return fault.New(fault.Usage, CodeInvalid, "%s: %s", at.Name, oneLine(yaml.FormatError(err, false, false))).Hint("proveto help config")
-}
-
-// oneLine keeps a message of a library on one line.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-func place(at Origin, n ast.Node) Origin {
-	if t := n.GetToken(); t != nil && t.Position != nil {
-		at.Line, at.Column = t.Position.Line, t.Position.Column
-	}
-	return at
-}
-
-// pairs lists the entries of a mapping, each with the place of its key.
-func pairs(at Origin, n ast.Node, what string) ([]pair, error) {
-	var nodes []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		nodes = n.Values
-	case *ast.MappingValueNode:
-		nodes = []*ast.MappingValueNode{n}
-	case *ast.NullNode:
-	default:
-		return nil, invalid(place(at, n), "%s is %s, want names with values below it", what, nodeKind(n))
-	}
-	var out []pair
-	for _, m := range nodes {
-		o := place(at, m.Key)
-		key, ok := m.Key.(*ast.StringNode)
-		if !ok {
-			return nil, invalid(o, "the name %s in %s is %s, want a plain name", m.Key.String(), what, nodeKind(m.Key))
-		}
-		out = append(out, pair{key.Value, m.Value, o})
-	}
-	return out, nil
-}
-
-type pair struct {
-	name  string
-	value ast.Node
-	at    Origin
-}
-
-func (d *Document) sections(at Origin, root ast.Node) error {
-	sections, err := pairs(at, root, "the file")
+func (d *Document) sections(layer Layer, root strictyaml.Node) error {
+	sections, err := root.Pairs("the file")
 	if err != nil {
 		return err
 	}
 	for _, s := range sections {
-		leaves := leavesOf(s.name)
+		leaves := leavesOf(s.Name)
 		if leaves == nil {
-			return unknown(s.at, "section", s.name, sectionNames())
+			return root.Unknown(s.Key, "section", s.Name, sectionNames())
 		}
-		entries, err := pairs(at, s.value, s.name)
+		entries, err := s.Value.Pairs(s.Name)
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
-			k, ok := lookupKey(s.name + "." + e.name)
+			k, ok := lookupKey(s.Name + "." + e.Name)
 			if !ok {
-				return unknown(e.at, "key", s.name+"."+e.name, leaves)
+				return root.Unknown(e.Key, "key", s.Name+"."+e.Name, leaves)
 			}
-			v, set, err := fromNode(k, e)
+			v, set, err := fromNode(k, layer, e)
 			if err != nil {
 				return err
 			}
@@ -164,74 +94,66 @@ func (d *Document) sections(at Origin, root ast.Node) error {
 	return nil
 }
 
+// origin is the place of a file in one of the layers.
+func origin(layer Layer, p strictyaml.Place) Origin {
+	return Origin{Layer: layer, Name: p.Name, Line: p.Line, Column: p.Column}
+}
+
 // fromNode checks a value of a file. An empty one sets nothing.
-func fromNode(k Key, e pair) (value, bool, error) {
-	if e.value == nil || e.value.Type() == ast.NullType {
+func fromNode(k Key, layer Layer, e strictyaml.Pair) (value, bool, error) {
+	if e.Value.Empty() {
 		return value{}, false, nil
 	}
-	at := place(e.at, e.value)
-	switch n := e.value.(type) {
-	case *ast.SequenceNode:
-		at = e.at
+	v := value{origin: origin(layer, e.Key)}
+	if items, ok := e.Value.Items(); ok {
 		if k.Kind != Strings {
-			return value{}, false, wrongKind(k, at, "a list")
+			return value{}, false, wrongKind(k, v.origin, "a list")
 		}
-		v := value{origin: at, list: []string{}}
-		for _, item := range n.Values {
-			s, ok := scalar(item)
+		v.list = []string{}
+		for _, item := range items {
+			s, ok := item.Text()
 			if !ok {
-				return value{}, false, invalid(place(at, item), "an entry of %s is %s, want a string", k.Name, nodeKind(item))
+				return value{}, false, item.Errorf("an entry of %s is %s, want a string", k.Name, item.Kind())
 			}
-			if err := k.allowed(place(at, item), s); err != nil {
+			if err := k.allowed(origin(layer, item.Place()), s); err != nil {
 				return value{}, false, err
 			}
 			v.list = append(v.list, s)
 		}
 		v.text = "[" + strings.Join(v.list, ", ") + "]"
 		return v, true, nil
-	case *ast.MappingNode, *ast.MappingValueNode:
-		at = e.at
+	}
+	if e.Value.IsMapping() {
 		if k.Kind != Map {
-			return value{}, false, wrongKind(k, at, "names with values")
+			return value{}, false, wrongKind(k, v.origin, "names with values")
 		}
-		entries, err := pairs(at, n, k.Name)
+		entries, err := e.Value.Pairs(k.Name)
 		if err != nil {
 			return value{}, false, err
 		}
-		v := value{origin: at, dict: map[string]string{}}
+		v.dict = map[string]string{}
 		var text []string
 		for _, x := range entries {
-			s, ok := scalar(x.value)
+			s, ok := x.Value.Text()
 			if !ok {
-				return value{}, false, invalid(x.at, "%s.%s is %s, want a string", k.Name, x.name, nodeKind(x.value))
+				return value{}, false, x.Value.ErrorAt(x.Key, "%s.%s is %s, want a string", k.Name, x.Name, x.Value.Kind())
 			}
-			v.dict[x.name] = s
-			text = append(text, x.name+": "+s)
+			v.dict[x.Name] = s
+			text = append(text, x.Name+": "+s)
 		}
 		v.text = "{" + strings.Join(text, ", ") + "}"
 		return v, true, nil
 	}
-	s, ok := scalar(e.value)
+	at := origin(layer, e.Value.Place())
+	s, ok := e.Value.Text()
 	if !ok {
-		return value{}, false, wrongKind(k, at, nodeKind(e.value))
+		return value{}, false, wrongKind(k, at, e.Value.Kind())
 	}
 	if k.Kind == Strings || k.Kind == Map {
 		return value{}, false, wrongKind(k, at, fmt.Sprintf("the single value %s", s))
 	}
 	v, err := fromText(k, s, at)
 	return v, err == nil, err
-}
-
-func scalar(n ast.Node) (string, bool) {
-	switch n := n.(type) {
-	case *ast.StringNode:
-		return n.Value, true
-	case *ast.LiteralNode:
-		return n.Value.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		return n.GetToken().Value, true
-	}
-	return "", false
 }
 
 // fromText checks a value that is written as text: a scalar of a file, a
@@ -299,7 +221,7 @@ func (k Key) allowed(at Origin, s string) error {
 		return nil
 	}
 	e := k.bad(at, s)
-	if near := nearest(s, k.Values); near != "" {
+	if near := strictyaml.Nearest(s, k.Values); near != "" {
 		e = e.Hint("did you mean %s?", near)
 	}
 	return e
@@ -353,33 +275,6 @@ func sizeText(n int64) string {
 	return fmt.Sprintf("%dB", n)
 }
 
-func nodeKind(n ast.Node) string {
-	switch n.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
-		return "names with values"
-	case *ast.SequenceNode:
-		return "a list"
-	case *ast.AliasNode, *ast.AnchorNode, *ast.MergeKeyNode:
-		return "an anchor or alias, which is not read here"
-	case *ast.NullNode:
-		return "empty"
-	case *ast.StringNode, *ast.LiteralNode:
-		return "a string"
-	case *ast.TagNode:
-		return "a tagged value, which is not read here"
-	}
-	return "a single value"
-}
-
-func unknown(at Origin, noun, name string, known []string) error {
-	leaf := name[strings.LastIndexByte(name, '.')+1:]
-	e := invalid(at, "unknown %s %s", noun, name)
-	if near := nearest(leaf, known); near != "" {
-		return e.Hint("did you mean %s?", strings.TrimSuffix(name, leaf)+near)
-	}
-	return e.Hint("known here: %s", strings.Join(known, ", "))
-}
-
 func sectionNames() []string {
 	var out []string
 	for _, k := range keys {
@@ -398,37 +293,4 @@ func leavesOf(section string) []string {
 		}
 	}
 	return out
-}
-
-// nearest is the known name with the fewest edits, when that is less than half
-// of the name.
-func nearest(name string, known []string) string {
-	best, least := "", len(name)/2+1
-	for _, k := range known {
-		if d := edits(strings.ToLower(name), k); d < least {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

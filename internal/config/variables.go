@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/proveto/proveto/internal/strictyaml"
 )
 
 // prefix is what the names of our variables begin with. Others use it, too.
@@ -55,7 +57,7 @@ func CheckVariables(environ []string) (near []string, err error) {
 func nearestVariable(name string, known []string) string {
 	best, least := "", 1+max(1, (len(name)-len(prefix))/4)
 	for _, k := range known {
-		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < least {
+		if d := strictyaml.Edits(strings.ToLower(name), strings.ToLower(k)); d < least {
 			best, least = k, d
 		}
 	}

@@ -169,13 +169,22 @@ func RefusalDraft(r Refusal) (Draft, error) {
 }
 
 // NewDraft records a fact of another job. The kinds of this package are refused:
-// they have constructors.
+// they have constructors. A body of kind flow.* or principal.* must begin with its
+// [FlowHead].
 func NewDraft(k Kind, v any) (Draft, error) {
 	own := []Kind{KindGenesis, KindSnapshot, KindRun, KindCertificate, KindMeasurement, KindWaiver, KindStart, KindRefusal}
 	if !validKind(k) || slices.Contains(own, k) {
 		return Draft{}, fault.New(fault.Internal, "internal", "no free entry kind: %.80q", k)
 	}
-	return draft(k, v)
+	d, err := draft(k, v)
+	if err != nil || !isFlow(k) {
+		return d, err
+	}
+	var h FlowHead
+	if err := json.Unmarshal(d.body, &h); err != nil {
+		return Draft{}, fault.Wrap(err, fault.Internal, "internal", "a body of kind %s", k)
+	}
+	return d, h.check(k)
 }
 
 func decode[T any](e Entry) (T, error) {

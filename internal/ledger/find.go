@@ -13,8 +13,8 @@ func (e Entry) LeafHash() string {
 	return leafOf(store.EntryRow{Seq: e.Seq, Time: e.Time.Format(timeFormat), Kind: string(e.Kind), Body: string(e.Body)}).String()
 }
 
-// SeqOf is the number of the entry that records what an id means; not_found for
-// a blob, which entries only cite.
+// SeqOf is the number of the entry that records what an id means; of a flow, its first one.
+// A blob, which entries only cite, is not_found.
 func (l *Ledger) SeqOf(ctx context.Context, r Ref) (seq int64, err error) {
 	err = l.db.Read(ctx, func(tx *store.Tx) (err error) {
 		switch r.What {
@@ -26,6 +26,10 @@ func (l *Ledger) SeqOf(ctx context.Context, r Ref) (seq int64, err error) {
 			seq, err = tx.MeasurementSeq(ctx, string(r.Digest))
 		case "probe":
 			seq, err = tx.ProbeSeq(ctx, string(r.Digest))
+		case "flow":
+			var run store.FlowRunRow
+			run, err = tx.FlowRun(ctx, r.ULID)
+			seq = run.OpenedSeq
 		default:
 			err = store.ErrNoRow
 		}

@@ -179,7 +179,12 @@ func (l *Ledger) write(ctx context.Context, tx *store.Tx, t *tree, e Entry) erro
 	if err := t.add(ctx, tx, leaf); err != nil {
 		return err
 	}
-	return tx.InsertRows(ctx, rows)
+	if err := tx.InsertRows(ctx, rows); errors.Is(err, store.ErrNoRow) {
+		return fault.New(fault.Internal, "internal", "an entry of kind %s of a run that was never opened", e.Kind)
+	} else if err != nil {
+		return err
+	}
+	return nil
 }
 
 // complete checks that what the entry cites is there: blobs of a run, runs of a

@@ -153,7 +153,7 @@ func TestEvidenceComesBeforeWhatCitesIt(t *testing.T) {
 			t.Errorf("NewDraft(%q) is not refused", k)
 		}
 	}
-	d, err := ledger.NewDraft("flow.opened", map[string]string{"b": "x", "a": "y"})
+	d, err := ledger.NewDraft("test.note", map[string]string{"b": "x", "a": "y"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,8 +207,9 @@ func TestRebuildIsTheProjection(t *testing.T) {
 			b.fill(t, n)
 		}
 		b.append(t, makeSample(t, 1).drafts()...)
+		b.flow(t)
 		want := b.projections(t)
-		if len(want.Runs) != 76 || len(want.Certificates) != 4 || len(want.Measurements) != 5 || len(want.Probes) != 4 || len(want.Waivers) != 1 || len(want.Starts) != 1 {
+		if len(want.FlowEntries) != 6 || len(want.FlowOpened) != 2 || len(want.Runs) != 76 || len(want.Certificates) != 4 || len(want.Measurements) != 5 || len(want.Probes) != 4 || len(want.Waivers) != 1 || len(want.Starts) != 1 {
 			t.Fatalf("projections: %+v", want)
 		}
 		err := b.db.Write(t.Context(), func(tx *store.Tx) error { return tx.ClearProjections(t.Context()) })
@@ -231,13 +232,15 @@ func (b *bench) projections(t *testing.T) (rows store.Rows) {
 	t.Helper()
 	err := b.db.Read(t.Context(), func(tx *store.Tx) error {
 		ctx := t.Context()
-		var errs [6]error
+		var errs [8]error
 		rows.Runs, errs[0] = tx.Runs(ctx, 0, 1000)
 		rows.Certificates, errs[1] = tx.Certificates(ctx, 0, 1000)
 		rows.Measurements, errs[2] = tx.Measurements(ctx, 0, 1000)
 		rows.Probes, errs[3] = tx.Probes(ctx, 0, "", 1000)
 		rows.Waivers, errs[4] = tx.Waivers(ctx, 0, 1000)
 		rows.Starts, errs[5] = tx.Starts(ctx, 0, 1000)
+		rows.FlowEntries, errs[6] = tx.FlowEntryRows(ctx, 0, 1000)
+		rows.FlowOpened, errs[7] = tx.FlowRuns(ctx, store.FlowRunFilter{Limit: 1000})
 		return errors.Join(errs[:]...)
 	})
 	if err != nil {

@@ -17,13 +17,15 @@ type lockstep struct {
 	measurements cursor[store.MeasurementRow]
 	probes       cursor[store.ProbeRow]
 	starts       cursor[store.StartRow]
+	flow         cursor[store.FlowEntryRow]
 	seen         map[string]bool            // digests of which the first entry wins
 	waivers      map[string]store.WaiverRow // of which the last one wins
+	flows        map[string]store.FlowRunRow
 }
 
 func newLockstep(v *verifier) *lockstep {
 	return &lockstep{
-		v: v, seen: map[string]bool{}, waivers: map[string]store.WaiverRow{},
+		v: v, seen: map[string]bool{}, waivers: map[string]store.WaiverRow{}, flows: map[string]store.FlowRunRow{},
 		runs: cursor[store.RunRow]{
 			what: "runs", seqFunc: func(r store.RunRow) int64 { return r.Seq },
 			pageFunc: func(ctx context.Context, last store.RunRow) ([]store.RunRow, error) {
@@ -54,6 +56,12 @@ func newLockstep(v *verifier) *lockstep {
 				return v.tx.Starts(ctx, last.Seq, pageSize)
 			}, last: store.StartRow{Seq: math.MinInt64},
 		},
+		flow: cursor[store.FlowEntryRow]{
+			what: "flow_entries", seqFunc: func(r store.FlowEntryRow) int64 { return r.Seq },
+			pageFunc: func(ctx context.Context, last store.FlowEntryRow) ([]store.FlowEntryRow, error) {
+				return v.tx.FlowEntryRows(ctx, last.Seq, pageSize)
+			}, last: store.FlowEntryRow{Seq: math.MinInt64},
+		},
 	}
 }
 
@@ -75,12 +83,19 @@ func (p *lockstep) match(ctx context.Context, seq int64, rows store.Rows) error 
 	for _, w := range rows.Waivers {
 		p.waivers[w.Probe] = w
 	}
+	for _, r := range rows.FlowOpened {
+		p.flows[r.Run] = r
+	}
+	for _, r := range rows.FlowMoved {
+		p.flows[r.Run] = p.flows[r.Run].Move(r)
+	}
 	for _, err := range []error{
 		p.runs.match(ctx, p.v, seq, rows.Runs),
 		p.certificates.match(ctx, p.v, seq, rows.Certificates),
 		p.measurements.match(ctx, p.v, seq, rows.Measurements),
 		p.probes.match(ctx, p.v, seq, rows.Probes),
 		p.starts.match(ctx, p.v, seq, rows.Starts),
+		p.flow.match(ctx, p.v, seq, rows.FlowEntries),
 	} {
 		if err != nil {
 			return err
@@ -89,7 +104,8 @@ func (p *lockstep) match(ctx context.Context, seq int64, rows store.Rows) error 
 	return nil
 }
 
-// end finds rows of no entry, and compares the waivers.
+// end finds rows of no entry, and compares the tables of which the last entry
+// wins.
 func (p *lockstep) end(ctx context.Context) error {
 	if err := p.match(ctx, math.MaxInt64, store.Rows{}); err != nil {
 		return err
@@ -112,6 +128,30 @@ func (p *lockstep) end(ctx context.Context) error {
 	}
 	for _, w := range p.waivers {
 		p.v.find(CodeProjection, w.Seq, "waivers lack the row of entry %d", w.Seq)
+	}
+	return p.endFlows(ctx)
+}
+
+// endFlows compares the rows of runs, the one that moved last first.
+func (p *lockstep) endFlows(ctx context.Context) error {
+	for f := (store.FlowRunFilter{Since: math.MinInt64, Limit: pageSize}); ; {
+		rows, err := p.v.tx.FlowRuns(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			f.Before = r.LastSeq
+			if want, ok := p.flows[r.Run]; !ok || want != r {
+				p.v.find(CodeProjection, r.LastSeq, "the row of flow run %.40q is not what the entries derive", r.Run)
+			}
+			delete(p.flows, r.Run)
+		}
+		if len(rows) < pageSize || f.Before <= 0 { // no entry has such a number: the row is a finding
+			break
+		}
+	}
+	for _, r := range p.flows {
+		p.v.find(CodeProjection, r.LastSeq, "flow_runs lack the row of run %s", r.Run)
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 // there already is said at [store.Tx.InsertRows].
 func project(e Entry) (store.Rows, error) {
 	var rows store.Rows
+	if isFlow(e.Kind) {
+		return projectFlow(e)
+	}
 	switch e.Kind {
 	case KindRun:
 		r, err := decode[struct {

@@ -346,7 +346,12 @@ func (l *Ledger) Rebuild(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			return tx.InsertRows(ctx, p)
+			if err := tx.InsertRows(ctx, p); errors.Is(err, store.ErrNoRow) {
+				return broken(e.Seq, "its run was never opened")
+			} else if err != nil {
+				return err
+			}
+			return nil
 		})
 	})
 }

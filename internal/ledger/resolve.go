@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/store"
@@ -14,9 +12,9 @@ import (
 
 // Ref is what an id means.
 type Ref struct {
-	What   string          // certificate, run, measurement, probe, blob, start
-	Digest evidence.Digest // of all but a start
-	ULID   string          // of a start: its invocation
+	What   string          // certificate, run, measurement, probe, blob, start, flow
+	Digest evidence.Digest // of all but a start and a flow
+	ULID   string          // of a start: its invocation; of a flow: its run_<ULID>
 }
 
 // String is the full id.
@@ -33,14 +31,15 @@ const (
 )
 
 // Resolve reads an id: a digest, the unique beginning of one (six characters or
-// more, with or without "sha256:"), a ULID, or the unique end of one. What is
+// more, with or without "sha256:"), a ULID, the unique end of one, or the id of a
+// run of a flow or its unique end. What is
 // written otherwise is bad_id, what has several meanings ambiguous_id (both
 // usage errors), what has none not_found.
 func (l *Ledger) Resolve(ctx context.Context, id string) (Ref, error) {
 	hex, isHex := strings.TrimPrefix(id, "sha256:"), false
 	isHex = len(hex) >= minID && len(hex) <= 64 && strings.Trim(hex, "0123456789abcdef") == ""
-	isULID := len(id) >= minID && len(id) <= ulid.EncodedSize && strings.Trim(id, ulid.Encoding) == ""
-	if !isHex && !isULID {
+	isULID, isRun := isULIDEnd(id), ValidRun(id)
+	if !isHex && !isULID && !isRun {
 		return Ref{}, fault.New(fault.Usage, CodeBadID, "%.80q is not an id: want a digest, its first six characters or more, or the last six or more of a ULID", id).Hint("proveto ledger log")
 	}
 	var refs []Ref
@@ -63,6 +62,15 @@ func (l *Ledger) Resolve(ctx context.Context, id string) (Ref, error) {
 			}
 			for _, u := range ids {
 				refs = append(refs, Ref{What: "start", ULID: u})
+			}
+		}
+		if isULID || isRun {
+			runs, err := tx.FlowRunsEnding(ctx, id, maxShown)
+			if err != nil {
+				return err
+			}
+			for _, r := range runs {
+				refs = append(refs, Ref{What: "flow", ULID: r})
 			}
 		}
 		return nil

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -20,6 +21,11 @@ type Options struct {
 	Anchor []byte
 	// Expect is a head that somebody has seen.
 	Expect *Head
+	// Fold derives a run of a flow from all its entries, in order, and compares it
+	// with what the last of them says in [FlowHead].After, which is what lists show.
+	// An error is a finding: of its own code if it is one of Verify's, else
+	// projection_differs. Nil: no run is derived.
+	Fold func(run string, entries []Entry) error
 }
 
 // Finding is one thing that does not verify.
@@ -39,6 +45,7 @@ type Report struct {
 	Certificates int       `json:"certificates"`
 	Measurements int       `json:"measurements"`
 	Blobs        int       `json:"blobs"`
+	Flows        int       `json:"flows"`               // runs of flows
 	Outside      string    `json:"outside"`             // anchor, expected_head, or none: no outside anchor
 	FirstBad     int64     `json:"first_bad,omitempty"` // first entry that is wrong
 	Sound        int64     `json:"sound"`               // entries 1 to Sound are as a good checkpoint signed them
@@ -56,14 +63,14 @@ var order = []fault.Code{CodeBroken, CodeRolledBack, CodeCheckpointBad, CodeCert
 // and waivers. A difference is an error of kind tampered with the code of the
 // worst finding; the report lists them all and is returned in any case.
 func (l *Ledger) Verify(ctx context.Context, o Options) (Report, error) {
-	v := &verifier{l: l, runs: map[evidence.Digest]int64{}, certs: map[evidence.Digest]evidence.Digest{}, cites: map[evidence.Digest]int64{}}
+	v := &verifier{l: l, fold: o.Fold, flows: map[string]*flowSeen{}, runs: map[evidence.Digest]int64{}, certs: map[evidence.Digest]evidence.Digest{}, cites: map[evidence.Digest]int64{}}
 	v.report = Report{LedgerID: l.id, Outside: "none", Findings: []Finding{}}
 	if err := v.note(CodeBroken, 0, l.db.CheckStorage(ctx)); err != nil {
 		return v.report, err
 	}
 	err := l.db.Read(ctx, func(tx *store.Tx) error {
 		v.tx = tx
-		for _, step := range []func(context.Context) error{v.entries, v.treeHashes, v.checkpoints, v.verdicts, v.blobs} {
+		for _, step := range []func(context.Context) error{v.entries, v.treeHashes, v.checkpoints, v.verdicts, v.blobs, v.folds} {
 			if err := step(ctx); err != nil {
 				return err
 			}
@@ -89,6 +96,14 @@ type verifier struct {
 	certs  map[evidence.Digest]evidence.Digest // certificate → its probe
 	cites  map[evidence.Digest]int64           // blob → an entry that cites it
 	judged []int64                             // entries with a verdict or a signature to derive again
+	fold   func(run string, entries []Entry) error
+	flows  map[string]*flowSeen // by run
+}
+
+// flowSeen is how much of a run the entries have.
+type flowSeen struct {
+	entries int
+	last    int64
 }
 
 func (v *verifier) find(code fault.Code, seq int64, what string, args ...any) {
@@ -238,7 +253,43 @@ func (v *verifier) entry(ctx context.Context, e Entry, p *lockstep) error {
 			v.certs[evidence.Digest(c.Digest)] = evidence.Digest(rows.Probes[i].Digest)
 		}
 	}
+	for _, f := range rows.FlowEntries {
+		if f.Run == "" {
+			continue
+		}
+		if v.flows[f.Run] == nil {
+			v.flows[f.Run] = &flowSeen{}
+			v.report.Flows++
+		}
+		v.flows[f.Run].entries++
+		v.flows[f.Run].last = e.Seq
+	}
 	return p.match(ctx, e.Seq, rows)
+}
+
+// folds derives every run of a flow. A run whose entries cannot be found by their
+// projection is a finding already.
+func (v *verifier) folds(ctx context.Context) error {
+	if v.fold == nil {
+		return nil
+	}
+	for _, run := range slices.Sorted(maps.Keys(v.flows)) {
+		entries, err := v.l.RunEntriesIn(ctx, v.tx, run, 0)
+		if err := v.note(CodeProjection, v.flows[run].last, err); err != nil {
+			return err
+		}
+		if len(entries) != v.flows[run].entries {
+			continue
+		}
+		if err := v.fold(run, entries); err != nil {
+			code := CodeProjection
+			if f := fault.From(err); slices.Contains(order, f.Code) {
+				code = f.Code
+			}
+			v.find(code, v.flows[run].last, "flow run %s: %s", run, err)
+		}
+	}
+	return nil
 }
 
 // treeHashes compares the stored tree with the derived one.

@@ -5,7 +5,8 @@ import (
 )
 
 // InsertRows writes projections. The first entry of a run, a certificate or a
-// probe wins; the last waiver of a probe wins.
+// probe wins; the last waiver of a probe wins. A run of a flow that moves and was
+// not opened is [ErrNoRow].
 func (tx *Tx) InsertRows(ctx context.Context, rows Rows) error {
 	for _, r := range rows.Runs {
 		if err := tx.exec(ctx, "run_insert", r.Digest, r.Seq, r.Purpose, r.Snapshot, r.Started); err != nil {
@@ -39,12 +40,12 @@ func (tx *Tx) InsertRows(ctx context.Context, rows Rows) error {
 			return err
 		}
 	}
-	return nil
+	return tx.insertFlow(ctx, rows)
 }
 
 // ClearProjections removes every projection row.
 func (tx *Tx) ClearProjections(ctx context.Context) error {
-	for _, name := range []string{"runs_clear", "certificates_clear", "measurements_clear", "probes_clear", "waivers_clear", "starts_clear"} {
+	for _, name := range []string{"runs_clear", "certificates_clear", "measurements_clear", "probes_clear", "waivers_clear", "starts_clear", "flow_entries_clear", "flow_runs_clear"} {
 		if err := tx.exec(ctx, name); err != nil {
 			return err
 		}

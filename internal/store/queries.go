@@ -70,4 +70,4 @@ func migrations() ([]migration, error) {
 }
 
 // SchemaVersion is the newest schema that this version knows.
-const SchemaVersion = 1
+const SchemaVersion = 2

@@ -52,6 +52,20 @@ type (
 		Seq                                    int64
 		RunKey, Invocation, Result, Tree, Repo string
 	}
+	// FlowEntryRow projects an entry of a flow run, or of a principal (whose run is
+	// empty).
+	FlowEntryRow struct {
+		Seq                    int64
+		Run, Kind, Stage, Idem string
+	}
+	// FlowRunRow is a run of a flow as its last entry leaves it. Times are
+	// nanoseconds since 1970, Needs is a JSON list of principals.
+	FlowRunRow struct {
+		Run                                                                       string
+		OpenedSeq, LastSeq                                                        int64
+		Opened, Updated                                                           int64
+		Project, Repo, Target, Status, Reason, CurrentStage, Needs, Expires, Task string
+	}
 )
 
 // Rows are the projections of some entries.
@@ -62,6 +76,9 @@ type Rows struct {
 	Probes       []ProbeRow
 	Waivers      []WaiverRow
 	Starts       []StartRow
+	FlowEntries  []FlowEntryRow
+	FlowOpened   []FlowRunRow // new runs
+	FlowMoved    []FlowRunRow // runs that are there: what was there since the opening is not set
 }
 
 func (r *EntryRow) dest() []any      { return []any{&r.Seq, &r.Time, &r.Kind, &r.Body, &r.LeafHash} }
@@ -85,4 +102,19 @@ func (r *WaiverRow) dest() []any {
 
 func (r *StartRow) dest() []any {
 	return []any{&r.Seq, &r.RunKey, &r.Invocation, &r.Result, &r.Tree, &r.Repo}
+}
+
+func (r *FlowEntryRow) dest() []any { return []any{&r.Seq, &r.Run, &r.Kind, &r.Stage, &r.Idem} }
+
+func (r *FlowRunRow) dest() []any {
+	return []any{
+		&r.Run, &r.OpenedSeq, &r.LastSeq, &r.Opened, &r.Updated, &r.Project, &r.Repo, &r.Target, &r.Status, &r.Reason,
+		&r.CurrentStage, &r.Needs, &r.Expires, &r.Task,
+	}
+}
+
+// Move is the row after an entry that moved the run: what the opening said stays.
+func (r FlowRunRow) Move(to FlowRunRow) FlowRunRow {
+	to.OpenedSeq, to.Opened, to.Project, to.Task = r.OpenedSeq, r.Opened, r.Project, r.Task
+	return to
 }

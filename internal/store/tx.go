@@ -43,6 +43,23 @@ func (tx *Tx) exec(ctx context.Context, name string, args ...any) error {
 	return tx.db.faultOf(err, name)
 }
 
+// execOne changes exactly one row; none is [ErrNoRow].
+func (tx *Tx) execOne(ctx context.Context, name string, args ...any) error {
+	s, err := tx.stmt(ctx, name)
+	if err != nil {
+		return err
+	}
+	res, err := s.ExecContext(ctx, args...)
+	if err != nil {
+		return tx.db.faultOf(err, name)
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n == 0 {
+		return ErrNoRow
+	}
+	return tx.db.faultOf(err, name)
+}
+
 // row is a pointer to a row type that knows its columns.
 type row[T any] interface {
 	*T

@@ -283,15 +283,15 @@ func (n Node) Unknown(at Place, noun, name string, known []string) *fault.Error 
 func Nearest(name string, known []string) string {
 	best, least := "", len(name)/2+1
 	for _, k := range known {
-		if d := edits(strings.ToLower(name), k); d < least {
+		if d := Edits(strings.ToLower(name), k); d < least {
 			best, least = k, d
 		}
 	}
 	return best
 }
 
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
+// Edits is the Levenshtein distance of two words, in bytes.
+func Edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -57,6 +57,24 @@ func Open(t testing.TB, c store.Config) *store.DB {
 	return db
 }
 
+// Exec runs statements on a database before it is opened: to lay down what an
+// older version wrote.
+func Exec(t testing.TB, c store.Config, statements string) {
+	t.Helper()
+	driver, name := "sqlite", c.Path
+	if c.DatabaseURL != "" {
+		driver, name = "pgx", c.DatabaseURL
+	}
+	db, err := sql.Open(driver, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), statements)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // SQLite is a fresh file.
 func SQLite(t testing.TB) store.Config {
 	return store.Config{Path: filepath.Join(t.TempDir(), store.FileName)}
