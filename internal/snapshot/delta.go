@@ -67,7 +67,7 @@ func (d Delta) Is(m Mode) bool { return d.OldMode == m || d.NewMode == m }
 // RenameLimit bounds the search for files that were renamed and edited: with
 // more than its square of pairs only renames without an edit are found. What is
 // not found is an addition and a deletion all the same.
-const RenameLimit = 300
+const RenameLimit = 100
 
 // Deltas lists what differs from base to tree, sorted by path, in two git
 // processes. An empty base is the empty tree. Paths are bytes. What is said
