@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -171,6 +172,10 @@ func TestGitIsAskedForItsVersionOnce(t *testing.T) {
 func script(t *testing.T, body string) string {
 	t.Helper()
 	p := filepath.Join(t.TempDir(), "git")
+	// A process forked meanwhile by another test would hold the file open for
+	// writing, and then it cannot be executed.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	must(t, os.WriteFile(p, []byte("#!/bin/sh\n"+strings.TrimSpace(body)+"\n"), 0o755))
 	return p
 }

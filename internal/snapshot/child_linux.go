@@ -2,8 +2,12 @@ package snapshot
 
 import "syscall"
 
-// childAttr puts git into a process group of its own and lets the kernel end it
-// when this process dies.
-func childAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// childAttr puts git into a process group of its own and, unless it must end by
+// itself, lets the kernel end it when this process dies.
+func childAttr(withUs bool) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true}
+	if withUs {
+		a.Pdeathsig = syscall.SIGKILL
+	}
+	return a
 }

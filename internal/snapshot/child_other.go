@@ -5,4 +5,4 @@ package snapshot
 import "syscall"
 
 // childAttr puts git into a process group of its own.
-func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func childAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

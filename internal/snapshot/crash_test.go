@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child seals and checks out; "hold" then waits to be killed, "rounds" does it
+// child seals and checks out, or delivers; "hold" then waits to be killed, "rounds" does it
 // again and again and looks for others in its checkout.
 func child(mode, dir, repoDir, git string) error {
 	ctx := context.Background()
@@ -43,6 +43,13 @@ func child(mode, dir, repoDir, git string) error {
 	}
 	repo, err := s.Locate(ctx, repoDir)
 	if err != nil {
+		return err
+	}
+	if mode == "deliver" {
+		d, err := oneDelivery(ctx, s, repo)
+		if err == nil {
+			_, err = s.Deliver(ctx, repo, d)
+		}
 		return err
 	}
 	n := 1

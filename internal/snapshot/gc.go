@@ -26,7 +26,8 @@ type Collected struct {
 	Busy      []string // directories in use
 }
 
-// GC forgets sealed trees for which keepFunc says false, removes the objects
+// GC forgets sealed trees for which keepFunc says false, except those kept for a
+// run (see [Store.Keep]), removes the objects
 // that only they needed, and removes free checkouts, the longest unused first,
 // until at most quota bytes of them are left. Repositories and slots in use are
 // passed over and named in Busy. On an error what was done so far is returned.
@@ -101,6 +102,10 @@ func (s *Store) collect(ctx context.Context, id string, keepFunc func(Repo, evid
 		}
 	}
 	done.Trees += len(drop)
+	// Of a prune that was killed; the lock of the objects is ours.
+	if err := ignoreMissing(os.Remove(filepath.Join(v.git, "shallow.lock"))); err != nil {
+		return err
+	}
 	if _, _, err := s.git.run(ctx, call{args: []string{"prune", "--expire=now"}, gitDir: v.git, objects: v.readable(), held: []*os.File{held}}); err != nil {
 		return v.missing(err, "prune the snapshot store of %s", o.Repo.Name)
 	}

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,8 +46,16 @@ type call struct {
 	dir      string   // working directory; empty: workTree, else gitDir
 	stdin    []byte
 	env      []string
+	from     *os.File   // in place of stdin
+	to       *os.File   // in place of what run returns
+	settings []string   // besides settings; they win
+	asUser   bool       // the configuration files of the machine and of the user are read, too
 	held     []*os.File // locks that must stay held while the process lives
 	answers  []int      // exit codes besides 0 that are an answer
+
+	// whole: the process is not ended with us or with the context. It takes some
+	// milliseconds, and cut in two it would leave a lock behind that is not ours.
+	whole bool
 }
 
 // settings are given to every git process. Hooks, file system monitors, filters,
@@ -68,7 +78,7 @@ var settings = []string{
 	"core.checkStat=default",
 	"core.quotePath=false",
 	"core.logAllRefUpdates=false",
-	"core.fsync=committed",
+	"core.fsync=committed,reference",
 	"core.fsyncMethod=batch",
 	"core.sshCommand=/bin/false",
 	"core.askPass=/bin/false",
@@ -107,6 +117,7 @@ var environment = []string{
 	"GIT_OPTIONAL_LOCKS=0",
 	"GIT_TERMINAL_PROMPT=0",
 	"GIT_NO_REPLACE_OBJECTS=1",
+	"GIT_GRAFT_FILE=/nonexistent",
 	"GIT_NO_LAZY_FETCH=1",
 	"GIT_ALLOW_PROTOCOL=none",
 	"GIT_SSH_COMMAND=/bin/false",
@@ -190,10 +201,81 @@ func recent(version string) bool {
 // code, which is 0 or one of c.answers. A cancelled context and a passed
 // deadline end the whole process group; the death of this process ends git too.
 func (g *git) run(ctx context.Context, c call) ([]byte, int, error) {
+	if c.whole {
+		ctx = context.WithoutCancel(ctx)
+	}
 	timed, cancel := context.WithTimeout(ctx, g.deadline)
 	defer cancel()
-	cmd := exec.CommandContext(timed, g.path, c.argv()...)
-	cmd.Env = append(append([]string(nil), environment...), c.env...)
+	cmd, stderr := g.command(timed, c)
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	if c.to != nil {
+		cmd.Stdout = c.to
+	}
+	switch {
+	case c.from != nil:
+		cmd.Stdin = c.from
+	case c.stdin != nil:
+		cmd.Stdin = bytes.NewReader(c.stdin)
+	}
+	// The parent-death signal belongs to the thread that forks.
+	runtime.LockOSThread()
+	err := cmd.Run()
+	runtime.UnlockOSThread()
+	code, err := g.ended(ctx, timed, c, cmd, stderr, err)
+	if err != nil {
+		return nil, code, err
+	}
+	return stdout.Bytes(), code, nil
+}
+
+// converse starts one git process and talks with it: talk writes to its standard
+// input and reads its answers. Talk must not return before all that it wants is
+// read; the input is closed behind it.
+func (g *git) converse(ctx context.Context, c call, talk func(in io.Writer, out *bufio.Reader) error) error {
+	timed, cancel := context.WithTimeout(ctx, g.deadline)
+	defer cancel()
+	cmd, stderr := g.command(timed, c)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("git %s: %w", c.verb(), err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("git %s: %w", c.verb(), err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return &gitError{verb: c.verb(), cause: err}
+	}
+	said := talk(in, bufio.NewReaderSize(out, 64<<10))
+	closed := in.Close()
+	if said != nil {
+		cancel()
+	}
+	_, err = g.ended(ctx, timed, c, cmd, stderr, cmd.Wait())
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case said != nil && stderr.String() != "":
+		return &gitError{verb: c.verb(), cause: said, stderr: stderr.String()}
+	case said != nil:
+		return said
+	case err == nil && closed != nil && !errors.Is(closed, os.ErrClosed):
+		return fmt.Errorf("git %s: %w", c.verb(), closed)
+	}
+	return err
+}
+
+// command prepares a process; only the standard streams are left to set.
+func (g *git) command(ctx context.Context, c call) (*exec.Cmd, *clip) {
+	cmd := exec.CommandContext(ctx, g.path, c.argv()...)
+	cmd.Env = append([]string(nil), environment...)
+	if c.asUser {
+		cmd.Env = withUserConfig(cmd.Env)
+	}
+	cmd.Env = append(cmd.Env, c.env...)
 	if c.index != "" {
 		cmd.Env = append(cmd.Env, "GIT_INDEX_FILE="+c.index)
 	}
@@ -208,42 +290,54 @@ func (g *git) run(ctx context.Context, c call) ([]byte, int, error) {
 	default:
 		cmd.Dir = c.gitDir
 	}
-	var stdout bytes.Buffer
 	stderr := &clip{max: 16 << 10}
-	cmd.Stdout, cmd.Stderr = &stdout, stderr
-	if c.stdin != nil {
-		cmd.Stdin = bytes.NewReader(c.stdin)
-	}
+	cmd.Stderr = stderr
 	cmd.ExtraFiles = c.held
-	cmd.SysProcAttr = childAttr()
+	cmd.SysProcAttr = childAttr(!c.whole)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
-	// The parent-death signal belongs to the thread that forks.
-	runtime.LockOSThread()
-	err := cmd.Run()
-	runtime.UnlockOSThread()
-	if ctx.Err() != nil {
-		return nil, -1, fault.Wrap(context.Cause(ctx), fault.Interrupted, "interrupted", "git %s was stopped", c.verb())
+	return cmd, stderr
+}
+
+// withUserConfig lets git find the configuration of the machine and the user.
+func withUserConfig(env []string) []string {
+	env = slices.DeleteFunc(env, func(kv string) bool {
+		return strings.HasPrefix(kv, "GIT_CONFIG_") || strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "XDG_CONFIG_HOME=")
+	})
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME"} {
+		if at := os.Getenv(name); at != "" {
+			env = append(env, name+"="+at)
+		}
 	}
-	if timed.Err() != nil {
-		return nil, -1, fault.New(fault.Unmeasured, "timeout", "git %s did not end within %s", c.verb(), g.deadline)
+	return env
+}
+
+// ended says what the end of a process means. Timed is ctx with the deadline.
+func (g *git) ended(ctx, timed context.Context, c call, cmd *exec.Cmd, stderr *clip, err error) (int, error) {
+	if ctx.Err() != nil {
+		return -1, fault.Wrap(context.Cause(ctx), fault.Interrupted, "interrupted", "git %s was stopped", c.verb())
+	}
+	if errors.Is(timed.Err(), context.DeadlineExceeded) {
+		return -1, fault.New(fault.Unmeasured, "timeout", "git %s did not end within %s", c.verb(), g.deadline)
 	}
 	if err == nil {
-		return stdout.Bytes(), 0, nil
+		return 0, nil
 	}
 	code := cmd.ProcessState.ExitCode()
 	for _, a := range c.answers {
 		if a == code {
-			return stdout.Bytes(), code, nil
+			return code, nil
 		}
 	}
-	return nil, code, &gitError{verb: c.verb(), cause: err, stderr: stderr.String()}
+	return code, &gitError{verb: c.verb(), cause: err, stderr: stderr.String()}
 }
 
 func (c call) argv() []string {
 	argv := []string{"--no-pager"}
-	for _, s := range settings {
-		argv = append(argv, "-c", s)
+	for _, list := range [][]string{settings, c.settings} {
+		for _, s := range list {
+			argv = append(argv, "-c", s)
+		}
 	}
 	if c.gitDir != "" {
 		argv = append(argv, "--git-dir="+c.gitDir)

@@ -12,21 +12,17 @@ import (
 // ResolveCommit finds the commit that a revision names in the user's
 // repository; code base_unresolved when it names none.
 func (s *Store) ResolveCommit(ctx context.Context, repo Repo, rev string) (string, error) {
-	if !repo.Git() {
-		return "", fault.New(fault.Refused, CodeNoRepository, "%s is not a git repository and has no revision %q", repo.Root, rev)
-	}
-	unresolved := fault.New(fault.NotFound, CodeBaseUnresolved, "%q names no commit of %s", rev, repo.Name).
-		Hint("git -C %s log --oneline --all", repo.Root)
-	if rev == "" || strings.HasPrefix(rev, "-") || strings.ContainsAny(rev, "\x00\n") {
-		return "", unresolved
+	if err := nameable(repo, rev); err != nil {
+		return "", err
 	}
 	out, _, err := s.git.run(ctx, call{args: []string{"rev-parse", "-q", "--verify", rev + "^{commit}"}, gitDir: repo.GitDir})
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", err
 		}
-		unresolved.Err = err
-		return "", unresolved
+		e := unresolved(repo, rev)
+		e.Err = err
+		return "", e
 	}
 	return strings.TrimSpace(string(out)), nil
 }
@@ -47,13 +43,17 @@ func (s *Store) MergeBase(ctx context.Context, repo Repo, a, b string) (string, 
 		return "", fmt.Errorf("merge base of %q and %q: %w", a, b, err)
 	}
 	if code == 1 {
-		e := fault.New(fault.NotFound, CodeBaseUnresolved, "%q and %q have no common history in %s", a, b, repo.Name)
-		if repo.Shallow {
-			e.Hint("git -C %s fetch --unshallow", repo.Root)
-		}
-		return "", e
+		return "", unrelated(repo, a, b)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+func unrelated(repo Repo, a, b string) error {
+	e := fault.New(fault.NotFound, CodeBaseUnresolved, "%q and %q have no common history in %s", a, b, repo.Name)
+	if repo.Shallow {
+		e.Hint("git -C %s fetch --unshallow", repo.Root)
+	}
+	return e
 }
 
 // Churn counts in how many of HEAD's last n commits a path changed, merges left

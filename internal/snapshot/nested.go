@@ -33,6 +33,15 @@ func (w *work) graftNested(ctx context.Context, idx string, f findings) (evidenc
 	slices.Sort(paths)
 	for _, p := range slices.Compact(paths) {
 		_, linked := f.links[p]
+		if w.gitlinks {
+			done, err := w.relink(ctx, whole, p, f.links[p])
+			if err != nil {
+				return "", err
+			}
+			if done {
+				continue
+			}
+		}
 		there, err := holdsFiles(filepath.Join(w.root, p))
 		if err != nil {
 			return "", fault.Wrap(err, fault.Unmeasured, CodeUnreadable, "%q cannot be read", path.Join(w.at, p))
@@ -63,6 +72,46 @@ func (w *work) graftNested(ctx context.Context, idx string, f findings) (evidenc
 		return "", err
 	}
 	return tree, os.Remove(whole)
+}
+
+// relink records at a path what git would: the commit that is checked out in the
+// repository there, in place of the one linked, if any. False: the path holds a
+// repository without a commit, which git cannot record.
+func (w *work) relink(ctx context.Context, whole, p, linked string) (bool, error) {
+	at := path.Join(w.at, p)
+	st, err := os.Lstat(filepath.Join(w.root, p))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return true, w.forget(ctx, whole, []string{p})
+	case err != nil:
+		return false, fault.Wrap(err, fault.Unmeasured, CodeUnreadable, "%q cannot be read", at)
+	case !st.IsDir():
+		_, err := w.run(ctx, whole, joinZ([]string{p}), true, "update-index", "--add", "--replace", "-z", "--stdin")
+		if err != nil {
+			return false, unreadable(err, w.root)
+		}
+		return true, nil
+	}
+	repo, found, err := w.s.locateAt(ctx, filepath.Join(w.root, p))
+	var ge *gitError
+	if err != nil && !errors.As(err, &ge) {
+		return false, err
+	}
+	if err != nil || !found || repo.Head == "" || repo.Format != w.vault.repo.Format {
+		if there, err := holdsFiles(filepath.Join(w.root, p)); err == nil && there && linked != "" {
+			w.note("the files of submodule %q are left out: no repository with a commit is there", at)
+		}
+		return linked != "", nil
+	}
+	w.note("%q is sealed as its commit %s: changes inside that are not committed there are not in it", at, repo.Head)
+	if repo.Head == linked {
+		return true, nil
+	}
+	_, err = w.run(ctx, whole, []byte(string(Submodule)+" "+repo.Head+"\t"+p+"\x00"), true, "update-index", "-z", "--index-info")
+	if err != nil {
+		return false, fmt.Errorf("record %q: %w", at, err)
+	}
+	return true, nil
 }
 
 // copyIndex starts a second index where the first is; both are ours alone.

@@ -19,6 +19,11 @@ import (
 // Options say what to seal.
 type Options struct {
 	Rev string // a revision; empty: the working copy, or HEAD of a bare repository
+
+	// Gitlinks seals submodules and repositories nested in the work tree as git
+	// records them: a reference to the commit that is checked out there. A tree that
+	// shall become a commit of the user's needs that.
+	Gitlinks bool
 }
 
 // Snapshot is a sealed tree and where it came from. Only Tree identifies it.
@@ -55,7 +60,7 @@ func (s *Store) Seal(ctx context.Context, repo Repo, o Options) (_ Snapshot, err
 	}
 	defer func() { err = errors.Join(err, unlock(index)) }()
 	snap := Snapshot{Repo: repo, Notes: append([]string(nil), repo.Notes...)}
-	w := &work{vault: v, repo: repo, root: repo.Root, notes: &snap.Notes, held: []*os.File{objects, index}}
+	w := &work{vault: v, repo: repo, root: repo.Root, gitlinks: o.Gitlinks, notes: &snap.Notes, held: []*os.File{objects, index}}
 	if repo.Git() && (repo.Bare || o.Rev != "") {
 		err = w.sealRevision(ctx, o.Rev, &snap)
 	} else if o.Rev != "" {
@@ -93,6 +98,10 @@ func (w *work) sealRevision(ctx context.Context, rev string, snap *Snapshot) err
 	tree, err := w.treeOf(ctx, commit)
 	if err != nil {
 		return err
+	}
+	if w.gitlinks {
+		snap.Tree, snap.Base = tree, tree
+		return nil
 	}
 	links, err := w.links(ctx, tree)
 	if err != nil {
@@ -135,6 +144,9 @@ type work struct {
 	root  string
 	at    string // path below the outermost root, for notes
 	depth int
+
+	gitlinks bool // see Options
+
 	notes *[]string
 	held  []*os.File
 }
@@ -208,7 +220,7 @@ func (w *work) seal(ctx context.Context, at position) (tree, base evidence.Tree,
 		}
 	}
 	sealedBase := base
-	if base != "" && len(found.links) > 0 {
+	if base != "" && len(found.links) > 0 && !w.gitlinks {
 		if sealedBase, err = w.graftRevision(ctx, base, found.links); err != nil {
 			return "", "", err
 		}

@@ -40,8 +40,9 @@ const (
 const keepRefs = "refs/proveto/snap/"
 
 // attributes of our own git directories outrank every .gitattributes file, so
-// that bytes are sealed and checked out as they are.
-const attributes = "* -text -crlf -eol -ident -filter !working-tree-encoding -diff -merge\n"
+// that bytes are sealed, checked out, compared and merged as they are: what is
+// binary is told by the bytes alone, and no driver merges.
+const attributes = "* -text -crlf -eol -ident -filter !working-tree-encoding !diff !merge !conflict-marker-size\n"
 
 // Config says where things are kept.
 type Config struct {
@@ -143,7 +144,7 @@ func (s *Store) open(ctx context.Context, repo Repo) (_ *vault, err error) {
 	if err == nil {
 		v.objects = old.Objects
 	}
-	if !v.learn(repo.Objects) && err == nil && same(old.Repo, repo) {
+	if !v.learn(repo.Objects) && err == nil && same(old.Repo, repo) && v.attributed() {
 		return v, nil
 	}
 	if err := os.MkdirAll(v.dir, 0o700); err != nil {
@@ -169,7 +170,10 @@ func same(a, b Repo) bool {
 // init makes the git directory beside its place and moves it there whole.
 func (v *vault) init(ctx context.Context, held *os.File) error {
 	if _, err := os.Stat(v.git); err == nil {
-		return nil
+		if v.attributed() {
+			return nil
+		}
+		return writeFile(v.attributesFile(), []byte(attributes))
 	}
 	fresh := v.git + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
@@ -188,6 +192,15 @@ func (v *vault) init(ctx context.Context, held *os.File) error {
 		return err
 	}
 	return os.Rename(fresh, v.git)
+}
+
+func (v *vault) attributesFile() string { return filepath.Join(v.git, "info", "attributes") }
+
+// attributed tells whether our git directory has the attributes of today; an
+// older version had others.
+func (v *vault) attributed() bool {
+	raw, err := os.ReadFile(v.attributesFile())
+	return err == nil && string(raw) == attributes
 }
 
 // learn adds an object directory and tells whether it was new.

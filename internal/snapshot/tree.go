@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -86,10 +87,16 @@ func (v *vault) diff(ctx context.Context, base, tree evidence.Tree) ([]Change, e
 
 // missing turns git's complaint about an absent object into ours.
 func (v *vault) missing(err error, what string, args ...any) error {
+	return missingFrom(err, v.repo, what, args...)
+}
+
+var errNoObject = errors.New("no such object")
+
+func missingFrom(err error, repo Repo, what string, args ...any) error {
 	for _, text := range []string{"not a valid object", "bad object", "Not a valid object", "unable to read", "not a tree object", "could not parse", "failed to unpack tree", "invalid object", "missing"} {
 		if complains(err, text) {
 			return fault.Wrap(err, fault.Unmeasured, CodeObjectMissing, what, args...).
-				Hint("take the snapshot again: its objects are not in %s", v.repo.Name)
+				Hint("take the snapshot again: its objects are not in %s", repo.Name)
 		}
 	}
 	return fmt.Errorf(what+": %w", append(args, err)...)
