@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/proveto/proveto/internal/app"
+	"github.com/proveto/proveto/internal/app/gates"
 	"github.com/proveto/proveto/internal/cli"
 	"github.com/proveto/proveto/internal/lang"
 	"github.com/proveto/proveto/internal/lang/golang"
@@ -27,6 +28,9 @@ func main() {
 		os.Exit(code)
 	}
 	if code, handled := source.Reexec(os.Args[1:]); handled {
+		os.Exit(code)
+	}
+	if code, handled := gates.Reexec(os.Args[1:]); handled {
 		os.Exit(code)
 	}
 	ctx, stop := interruptible()

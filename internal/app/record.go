@@ -22,56 +22,69 @@ func networkOf(s string) sandbox.Network {
 // recorder keeps the runs that were made until the transaction that makes them
 // count: blobs at once, entries together with what they vouch for.
 type recorder struct {
+	app       *App
+	keeps     bool       // committed lists what was written
 	commits   sync.Mutex // one at a time: the runs that a certificate cites may be in the hands of another commit
 	mu        sync.Mutex
 	pending   []ledger.RunOutput
+	committed []ledger.RunOutput
 	isolation evidence.Isolation // weakest of the runs so far
 }
 
-// workspace is what the drivers of this invocation work in.
-func (inv *invocation) workspace() lang.Workspace {
-	a := inv.app
+// workspace is what drivers work in at a checkout of a tree; origin is the working
+// copy that it was sealed from.
+func (a *App) workspace(root, origin string, tree evidence.Tree, recordFunc func(evidence.Run, sandbox.Output) error) lang.Workspace {
 	return lang.Workspace{
-		Root: inv.checkout.Dir(), Origin: inv.repo.Root, Tree: inv.snap.Tree, Cache: a.Paths.Cache, Hidden: a.hidden(),
-		Min: evidence.Level(inv.rules().Isolation.Min), Max: a.MaxLevel, Network: networkOf(a.Config.Isolation.Network), Builds: !inv.o.StaticOnly,
-		Env: a.testEnv(), Configured: a.testVariables(), Record: inv.record,
+		Root: root, Origin: origin, Tree: tree, Cache: a.Paths.Cache, Hidden: a.hidden(),
+		Min: evidence.Level(a.Config.Isolation.Min), Max: a.MaxLevel, Network: networkOf(a.Config.Isolation.Network), Builds: true,
+		Env: a.testEnv(), Configured: a.testVariables(), Record: recordFunc,
 		Limits: evidence.Limits{
 			Wall: a.Config.Isolation.Wall, MemoryBytes: a.Config.Isolation.MemBytes, Processes: a.Config.Isolation.PIDs,
 		},
 	}
 }
 
+// workspace is what the drivers of this invocation work in.
+func (inv *invocation) workspace() lang.Workspace {
+	w := inv.app.workspace(inv.checkout.Dir(), inv.repo.Root, inv.snap.Tree, inv.record)
+	w.Min, w.Builds = evidence.Level(inv.rules().Isolation.Min), !inv.o.StaticOnly
+	if inv.o.MinIsolation.Rank() > w.Min.Rank() {
+		w.Min = inv.o.MinIsolation
+	}
+	return w
+}
+
 // record receives a run from a driver; the next commit makes it durable.
-func (inv *invocation) record(r evidence.Run, out sandbox.Output) error {
-	inv.recorder.mu.Lock()
-	defer inv.recorder.mu.Unlock()
+func (rec *recorder) record(r evidence.Run, out sandbox.Output) error {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
 	iso := r.Record().Isolation
-	if inv.isolation.Level == "" || iso.Level.Rank() < inv.isolation.Level.Rank() {
-		inv.isolation.Level = iso.Level
+	if rec.isolation.Level == "" || iso.Level.Rank() < rec.isolation.Level.Rank() {
+		rec.isolation.Level = iso.Level
 	}
-	if inv.isolation.Network == "" || iso.Network == evidence.Open {
-		inv.isolation.Network = iso.Network
+	if rec.isolation.Network == "" || iso.Network == evidence.Open {
+		rec.isolation.Network = iso.Network
 	}
-	inv.pending = append(inv.pending, ledger.RunOutput{Run: r, Stdout: out.Stdout, Stderr: out.Stderr})
+	rec.pending = append(rec.pending, ledger.RunOutput{Run: r, Stdout: out.Stdout, Stderr: out.Stderr})
 	return nil
 }
 
 // commit writes every pending run and the drafts that they vouch for in one
 // transaction; also joins in what else must happen with them.
-func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also func(*store.Tx) error) error {
-	led, err := inv.app.Ledger(ctx)
+func (rec *recorder) commit(ctx context.Context, drafts []ledger.Draft, also func(*store.Tx) error) error {
+	led, err := rec.app.Ledger(ctx)
 	if err != nil {
 		return err
 	}
-	if err := inv.app.checkHead(ctx, led); err != nil {
+	if err := rec.app.checkHead(ctx, led); err != nil {
 		return err
 	}
-	inv.commits.Lock()
-	defer inv.commits.Unlock()
-	inv.recorder.mu.Lock()
-	runs := inv.pending
-	inv.pending = nil
-	inv.recorder.mu.Unlock()
+	rec.commits.Lock()
+	defer rec.commits.Unlock()
+	rec.mu.Lock()
+	runs := rec.pending
+	rec.pending = nil
+	rec.mu.Unlock()
 	all := make([]ledger.Draft, 0, len(runs)+len(drafts))
 	for _, r := range runs {
 		all = append(all, ledger.RunDraft(r.Run))
@@ -80,11 +93,11 @@ func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also f
 	if err = led.KeepRuns(ctx, runs...); err != nil {
 		return err
 	}
-	err = inv.app.db.Write(ctx, func(tx *store.Tx) error {
+	err = rec.app.db.Write(ctx, func(tx *store.Tx) error {
 		if len(all) > 0 {
 			entries, err := led.Append(ctx, tx, all...)
 			if err == nil {
-				err = inv.app.follows(entries)
+				err = rec.app.follows(entries)
 			}
 			if err != nil {
 				return err
@@ -95,10 +108,13 @@ func (inv *invocation) commit(ctx context.Context, drafts []ledger.Draft, also f
 		}
 		return nil
 	})
-	if err != nil {
-		inv.recorder.mu.Lock()
-		inv.pending = append(runs, inv.pending...)
-		inv.recorder.mu.Unlock()
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	switch {
+	case err != nil:
+		rec.pending = append(runs, rec.pending...)
+	case rec.keeps:
+		rec.committed = append(rec.committed, runs...)
 	}
 	return err
 }

@@ -48,6 +48,9 @@ func reportAnswer(v view.Start, m render.Meta) view.Answer {
 // report writes the reports of this invocation and lists what was really
 // written.
 func (inv *invocation) report(ctx context.Context, v *view.Start) error {
+	if inv.o.Trees != nil {
+		return nil // nobody asked for a page
+	}
 	kinds := inv.o.Formats
 	if len(kinds) == 0 {
 		kinds = inv.app.Config.Reports.Formats

@@ -15,6 +15,13 @@ import (
 // uncommitted ones, else all.
 func (inv *invocation) findScope(ctx context.Context, snaps *snapshot.Store) (string, error) {
 	switch {
+	case inv.o.Trees != nil:
+		inv.baseTree = inv.o.Trees.Base
+		var err error
+		if inv.changed, err = snaps.ChangedLines(ctx, inv.repo, inv.baseTree, inv.snap.Tree); err != nil {
+			return "", err
+		}
+		return inv.named("changed since tree " + string(inv.baseTree)), nil
 	case inv.o.Base != "":
 		commit, err := inv.mergeBase(ctx, snaps)
 		if err != nil {

@@ -41,6 +41,19 @@ type StartOptions struct {
 	Mutants     []string // restrict to these operators or probe digests
 	Formats     []string
 	ReportDir   string
+
+	// Trees measures a sealed tree against a sealed base, in the repository given:
+	// no working copy, revision or flag of a command is involved, and no report is
+	// written.
+	Trees *Trees
+	// MinIsolation is the least isolation, where the configuration asks for less.
+	MinIsolation evidence.Level
+}
+
+// Trees are two sealed trees of a repository.
+type Trees struct {
+	Repo       snapshot.Repo
+	Base, Tree evidence.Tree
 }
 
 // Progress hears what happens while it happens. Calls come from several
@@ -182,7 +195,7 @@ func subjectOf(inv *invocation) view.Subject {
 
 // invoke seals the snapshot and works out the changed scope.
 func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (inv *invocation, err error) {
-	inv = &invocation{app: a, o: o, p: p, id: newID(), began: a.now()}
+	inv = &invocation{app: a, o: o, p: p, id: newID(), began: a.now(), recorder: recorder{app: a}}
 	snaps, err := a.Snapshots(ctx)
 	if err != nil {
 		return inv, err
@@ -199,12 +212,17 @@ func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (inv *invo
 		return inv, err
 	}
 	p.Phase("snapshot", "")
-	if inv.repo, err = snaps.Locate(ctx, a.dir("")); err != nil {
+	if o.Trees != nil {
+		inv.repo = o.Trees.Repo
+		inv.o.Base = fmt.Sprintf("tree %.12s", o.Trees.Base)
+	} else if inv.repo, err = snaps.Locate(ctx, a.dir("")); err != nil {
 		return inv, err
 	}
 	inv.o.Only = inv.fromHere(inv.o.Only)
 	inv.subject = view.Subject{Repository: inv.repo.Name, Dir: inv.repo.Root}
-	if inv.snap, err = snaps.Seal(ctx, inv.repo, snapshot.Options{Rev: o.Rev}); err != nil {
+	if o.Trees != nil {
+		inv.snap = snapshot.Snapshot{Repo: inv.repo, Tree: o.Trees.Tree, Base: o.Trees.Base}
+	} else if inv.snap, err = snaps.Seal(ctx, inv.repo, snapshot.Options{Rev: o.Rev}); err != nil {
 		return inv, err
 	}
 	inv.subject.Commit, inv.subject.Branch = inv.snap.Commit, inv.snap.Branch
@@ -233,7 +251,7 @@ func (a *App) invoke(ctx context.Context, o StartOptions, p Progress) (inv *invo
 func (inv *invocation) key() evidence.Digest {
 	o := inv.o
 	return evidence.DigestParts("start/v1", inv.app.Version, inv.repo.ID, string(inv.snap.Tree), string(inv.baseTree), inv.tools,
-		inv.app.configKey(), strings.Join(o.Only, "\n"), fmt.Sprint(o.Limit, o.Budget, o.NoProof, o.StaticOnly, o.Score, o.Strength, o.ChangedOnly, o.Gate),
+		inv.app.configKey(), strings.Join(o.Only, "\n"), fmt.Sprint(o.Limit, o.Budget, o.NoProof, o.StaticOnly, o.Score, o.Strength, o.ChangedOnly, o.Gate, o.MinIsolation),
 		o.Test, strings.Join(o.Mutants, "\n"), strings.Join(o.Formats, ","), o.ReportDir, string(inv.surroundings()))
 }
 

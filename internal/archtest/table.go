@@ -94,7 +94,7 @@ var Table = []Row{
 	{Path: "internal/lab", Floor: Jobs, Why: "candidates compete on a measured objective"},
 	{Path: "internal/draft", Floor: Jobs, Why: "proposed tests", Never: credit},
 
-	{Path: "internal/gate", Floor: Rules, Why: "what a gate of a flow can answer", Only: []string{"internal/evidence", "internal/fault"}},
+	{Path: "internal/gate", Floor: Rules, Why: "what a gate of a flow can answer"},
 	{Path: "internal/grade", Floor: Rules, Why: "grader protocol"},
 
 	{Path: "internal/lang", Floor: Translators, Why: "the seam between the prove job and the languages"},

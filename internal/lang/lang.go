@@ -54,6 +54,38 @@ type Commander interface {
 	TestCommand(dir, unitDir, test string, times int) string
 }
 
+// Toolbox is a driver that can equip commands of a project: what its toolchain
+// needs to see and to write, and the commands that build all of it.
+type Toolbox interface {
+	// Tools equips commands in a checkout. Its error has kind unmeasured.
+	Tools(ctx context.Context, w Workspace, p Project) (Tools, error)
+}
+
+// Tools are the walls and the environment of a project's own commands.
+type Tools struct {
+	Spec sandbox.Spec
+	Env  []string
+	// Build are commands that end with 0 only when every package builds, with its
+	// tests, and run no code of the project. Argv[0] is an absolute path.
+	Build [][]string
+}
+
+// Saboteur is a driver that can write the bad sources that a gate must refuse. ok
+// is false where it cannot.
+type Saboteur interface {
+	// SyntaxError is the source with an error that no compiler accepts.
+	SyntaxError(path string, src []byte) (bad []byte, ok bool)
+	// SkipTest is the source in which a top-level test skips itself.
+	SkipTest(path string, src []byte, test string) (bad []byte, ok bool)
+}
+
+// Origins is a driver that can tell where the code of other projects comes from,
+// by reading alone: a dependency's name to its version, or to what stands in its
+// place. A dependency that is byte for byte what its version names counts as that.
+type Origins interface {
+	Origins(w Workspace, p Project) (map[string]string, error)
+}
+
 // Bound applies the limits of the workspace to those that a run asks for.
 func (w Workspace) Bound(p evidence.Purpose, l evidence.Limits) evidence.Limits {
 	if w.Limits.Wall > 0 && (p == evidence.PurposeBaseline || l.Wall > w.Limits.Wall) {
