@@ -56,7 +56,7 @@ func (a *App) Waive(ctx context.Context, o WaiveOptions) (*view.Sentence, error)
 	if err != nil {
 		return nil, err
 	}
-	if w.Signature, err = person.SignStatement(statement, ledger.WaiverNamespace); err != nil {
+	if w.Signature, err = person.SignStatement(ctx, statement, ledger.WaiverNamespace); err != nil {
 		return nil, err
 	}
 	w.Key = person.AuthorizedKey()

@@ -46,7 +46,7 @@ func TestFirstUseMakesPrivateKeysThatLast(t *testing.T) {
 	if !k.Local.signerEqual(again.Local) || !bytes.Equal(k.Engine.key, again.Engine.key) {
 		t.Error("the second Open has other keys")
 	}
-	if bytes.Equal(k.Engine.public(), k.Local.signer.PublicKey().Marshal()[19:]) {
+	if bytes.Equal(k.Engine.public(), k.Local.pub.Marshal()[19:]) {
 		t.Error("person and engine have the same key")
 	}
 	files, err := os.ReadDir(filepath.Join(dir, "keys"))
@@ -146,7 +146,7 @@ func TestStatementVerifiesHereAndWithSSHKeygen(t *testing.T) {
 	t.Parallel()
 	k, _ := setup(t)
 	statement := []byte(`{"probe":"sha256:00"}`)
-	sig, err := k.Local.SignStatement(statement, namespace)
+	sig, err := k.Local.SignStatement(t.Context(), statement, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

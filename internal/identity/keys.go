@@ -36,6 +36,15 @@ const (
 	CodeKeyOpen      fault.Code = "key_open"      // a key file that others can read
 	CodeSignatureBad fault.Code = "signature_bad" // a signature that does not verify
 	CodeIO           fault.Code = "io"
+
+	CodeRosterBad        fault.Code = "policy_invalid"    // allowed_signers or principals.yaml cannot be read as it is
+	CodeCertUnsupported  fault.Code = "cert_unsupported"  // a certificate where a key is wanted
+	CodeNotAuthenticated fault.Code = "not_authenticated" // no key, or a key that speaks for nobody or somebody else
+	CodeExpired          fault.Code = "expired"           // valid once, no longer
+	CodeRevoked          fault.Code = "revoked"           // somebody said that it is not to be believed any more
+	CodeKeyLocked        fault.Code = "key_locked"        // a key that needs a passphrase, and nobody to ask
+	CodeAmbiguousActor   fault.Code = "ambiguous_actor"   // a role that several principals of the caller hold
+	CodeNotFound         fault.Code = "not_found"
 )
 
 // LocalPrincipal is the principal of the generated key.

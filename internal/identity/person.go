@@ -2,8 +2,11 @@ package identity
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
-	"strings"
+	"crypto/rand"
+	"fmt"
+	"io"
 
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
@@ -11,55 +14,81 @@ import (
 	"github.com/proveto/proveto/internal/fault"
 )
 
+// Key signs statements: a key file, a key of ssh-agent, the generated key. The
+// zero key signs nothing.
+type Key struct {
+	pub      ssh.PublicKey
+	signFunc func(ctx context.Context, data []byte, algorithm string) (*ssh.Signature, error)
+}
+
+// IsZero tells the absent key.
+func (k Key) IsZero() bool { return k.pub == nil }
+
 // Person is a principal whose key this machine holds.
 type Person struct {
 	Principal string
-	signer    ssh.Signer
+	Key
 }
 
 func newPerson(principal string, key ed25519.PrivateKey) (Person, error) {
-	s, err := ssh.NewSignerFromKey(key)
+	k, err := newKey(key)
 	if err != nil {
 		return Person{}, fault.Wrap(err, fault.Refused, CodeKeyBad, "key of %s", principal)
 	}
-	return Person{Principal: principal, signer: s}, nil
+	return Person{Principal: principal, Key: k}, nil
+}
+
+// newKey makes a key of what a parser of private keys returns.
+func newKey(private any) (Key, error) {
+	s, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return Key{}, err
+	}
+	as, ok := s.(ssh.AlgorithmSigner)
+	if !ok {
+		return Key{}, fmt.Errorf("a key of type %s cannot sign", s.PublicKey().Type())
+	}
+	if why := weak(s.PublicKey()); why != "" {
+		return Key{}, fmt.Errorf("%s", why)
+	}
+	return Key{pub: s.PublicKey(), signFunc: func(_ context.Context, data []byte, algorithm string) (*ssh.Signature, error) {
+		return as.SignWithAlgorithm(rand.Reader, data, algorithm)
+	}}, nil
 }
 
 // AuthorizedKey is the public key as one line of an allowed_signers file has it:
 // type and base64.
-func (p Person) AuthorizedKey() string { return authorized(p.signer.PublicKey()) }
+func (k Key) AuthorizedKey() string { return authorized(k.pub) }
 
 // Fingerprint is the SHA256:… form of the public key.
-func (p Person) Fingerprint() string { return ssh.FingerprintSHA256(p.signer.PublicKey()) }
+func (k Key) Fingerprint() string { return ssh.FingerprintSHA256(k.pub) }
 
-// SignStatement signs canonical JSON in a namespace (proveto-waiver-v1) and
-// returns an armored SSHSIG with hash sha512.
-func (p Person) SignStatement(canonical []byte, namespace string) (armored string, err error) {
-	sig, err := sshsig.Sign(bytes.NewReader(canonical), p.signer, sshsig.HashSHA512, namespace)
+// SignStatement signs canonical JSON in a namespace (proveto-waiver-v1,
+// [FlowNamespace]) and returns an armored SSHSIG with hash sha512. A key of
+// ssh-agent may wait for its user until the context ends.
+func (k Key) SignStatement(ctx context.Context, canonical []byte, namespace string) (armored string, err error) {
+	if k.IsZero() {
+		return "", fault.New(fault.Refused, CodeNotAuthenticated, "there is no key to sign with")
+	}
+	sig, err := sshsig.Sign(bytes.NewReader(canonical), bound{ctx, k}, sshsig.HashSHA512, namespace)
 	if err != nil {
-		return "", fault.Wrap(err, fault.Internal, CodeKeyBad, "sign as %s", p.Principal)
+		return "", fault.Wrap(err, fault.Refused, CodeKeyBad, "sign with key %s", k.Fingerprint())
 	}
 	return string(sshsig.Armor(sig)), nil
 }
 
-// VerifyStatement checks that the armored signature is by the key, over these
-// bytes, in this namespace. Anything else is tampered with code signature_bad.
-// Whether the key speaks for a principal is not asked here.
-func VerifyStatement(authorizedKey string, canonical []byte, armored, namespace string) error {
-	pub, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(authorizedKey))
-	if err != nil || len(bytes.TrimSpace(rest)) != 0 {
-		return fault.New(fault.Tampered, CodeSignatureBad, "the public key of the signature does not parse")
-	}
-	sig, err := sshsig.Unarmor([]byte(armored))
-	if err != nil {
-		return fault.Wrap(err, fault.Tampered, CodeSignatureBad, "the signature does not parse")
-	}
-	// ssh-rsa is the SHA-1 signature; the rest was chosen by OpenSSH as we do.
-	if sig.Signature != nil && strings.EqualFold(sig.Signature.Format, ssh.KeyAlgoRSA) {
-		return fault.New(fault.Tampered, CodeSignatureBad, "the signature uses SHA-1")
-	}
-	if err := sshsig.Verify(bytes.NewReader(canonical), sig, pub, sshsig.HashSHA512, namespace); err != nil {
-		return fault.Wrap(err, fault.Tampered, CodeSignatureBad, "the signature does not verify in namespace %s", namespace)
-	}
-	return nil
+// bound is a key for one call, so that its context need not be kept.
+type bound struct {
+	ctx context.Context
+	key Key
+}
+
+func (b bound) PublicKey() ssh.PublicKey { return b.key.pub }
+
+func (b bound) Sign(r io.Reader, data []byte) (*ssh.Signature, error) {
+	return b.SignWithAlgorithm(r, data, "")
+}
+
+func (b bound) SignWithAlgorithm(_ io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
+	return b.key.signFunc(b.ctx, data, algorithm)
 }

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -219,6 +220,6 @@ func (b *bench) waiver(t testing.TB, p evidence.Probe) ledger.Waiver {
 		LedgerID: b.ID(), Probe: p.Digest(), Symbol: p.Symbol, Reason: "only logging", Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
 		Principal: identity.LocalPrincipal, Nonce: ulid.Make().String(), Key: b.keys.Local.AuthorizedKey(),
 	}
-	w.Signature = must[string](t)(b.keys.Local.SignStatement(must[[]byte](t)(w.Statement()), ledger.WaiverNamespace))
+	w.Signature = must[string](t)(b.keys.Local.SignStatement(context.Background(), must[[]byte](t)(w.Statement()), ledger.WaiverNamespace))
 	return w
 }
