@@ -78,3 +78,25 @@ func TestUnmeasuredWords(t *testing.T) {
 		t.Error("an error of ours became an answer")
 	}
 }
+
+func TestBarTellsGapsFromWhatCouldNotBeMeasured(t *testing.T) {
+	t.Parallel()
+	bar := gate.Bar{MinProven: 0.8, MaxRefuted: 0, MaxNotMeasured: 0.2}
+	for _, row := range []struct {
+		p    gate.Proof
+		want gate.Outcome
+	}{
+		{gate.Proof{}, gate.Empty},
+		{gate.Proof{Proven: 4, Unguarded: 1}, gate.Pass},
+		{gate.Proof{Proven: 4, Unmeasured: 1}, gate.Pass},
+		{gate.Proof{Proven: 9, Refuted: 1}, gate.No},
+		{gate.Proof{Proven: 1, Unguarded: 1}, gate.No},
+		{gate.Proof{Proven: 1, Unmeasured: 1}, gate.NotMeasured},
+		{gate.Proof{Proven: 1, Unguarded: 3, Unmeasured: 1}, gate.No},
+		{gate.Proof{Unmeasured: 2, Refuted: 1}, gate.No},
+	} {
+		if got := bar.Judge(row.p); got.Outcome != row.want || (got.Outcome != gate.Pass) != (got.Reason != "") {
+			t.Errorf("Judge(%+v) = %+v, want %s", row.p, got, row.want)
+		}
+	}
+}

@@ -33,16 +33,17 @@ type measurement struct {
 // found is what a kind of gate makes of the subject.
 type found struct {
 	gate.Answer
-	issues   []gate.Issue
-	metrics  map[string]float64
-	tests    *gate.Counts
-	named    map[string][]string
-	certs    []evidence.Digest
-	runs     []evidence.Digest // beside those of the site
-	outputs  []gate.Output
-	suite    []evidence.UnitRun // the runs that passed
-	baseline []evidence.UnitDigest
-	words    map[string]evidence.Word
+	issues    []gate.Issue
+	metrics   map[string]float64
+	tests     *gate.Counts
+	named     map[string][]string
+	certs     []evidence.Digest
+	runs      []evidence.Digest // beside those of the site
+	outputs   []gate.Output
+	isolation evidence.Isolation // of runs that others recorded
+	suite     []evidence.UnitRun // the runs that passed
+	baseline  []evidence.UnitDigest
+	words     map[string]evidence.Word
 	// probeFunc puts the bad subject before the gate. Nil: the gate needs none.
 	probeFunc func(context.Context) (evidence.Certificate, error)
 }
@@ -282,7 +283,9 @@ func (m *measurement) result(f found, p Probed, began time.Time) (Result, error)
 		e.Runs = append(e.Runs, r.Run.Digest())
 	}
 	iso := m.site.Isolation()
-	e.Isolation, e.Network = iso.Level, iso.Network
+	if e.Isolation, e.Network = weaker(iso.Level, f.isolation.Level), iso.Network; f.isolation.Network == evidence.Open || e.Network == "" {
+		e.Network = f.isolation.Network
+	}
 	sealed, err := e.Seal()
 	return Result{Evidence: sealed, Issues: f.issues, Probe: p, Baseline: f.baseline, Requirements: f.words}, err
 }

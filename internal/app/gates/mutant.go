@@ -45,9 +45,9 @@ type mutant struct {
 	lang.Probe
 }
 
-// mutants lists those of the change, best first: for each the function's own unit,
-// then the units that import it.
-func (m *measurement) mutants(ctx context.Context, b *bench) ([]mutant, error) {
+// mutants lists those of the change, or of all code: first in the unit of the
+// function itself, then in the units that import it.
+func (m *measurement) mutants(ctx context.Context, b *bench, everywhere bool) ([]mutant, error) {
 	changed, err := m.changedSymbols(ctx, b)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (m *measurement) mutants(ctx context.Context, b *bench) ([]mutant, error) {
 			return nil, err
 		}
 		for _, sy := range u.p.scan.Symbols {
-			if !changed[sy.ID] || (sy.Unit != u.ID && !slices.Contains(u.Imports, sy.Unit)) {
+			if sy.TestCode || sy.Excluded != "" || !(everywhere || changed[sy.ID]) || (sy.Unit != u.ID && !slices.Contains(u.Imports, sy.Unit)) {
 				continue
 			}
 			for _, p := range s.Probes(sy.ID, nil, false) {
@@ -77,7 +77,7 @@ func (m *measurement) mutants(ctx context.Context, b *bench) ([]mutant, error) {
 // mutantProbe looks for a mutant of the change that turns the suite red. A change
 // without code to mutate gets a planted assertion instead, and says so.
 func (m *measurement) mutantProbe(ctx context.Context, b *bench, good []evidence.UnitRun, metrics map[string]float64) (evidence.Certificate, error) {
-	all, err := m.mutants(ctx, b)
+	all, err := m.mutants(ctx, b, false)
 	if err != nil {
 		return evidence.Certificate{}, err
 	}

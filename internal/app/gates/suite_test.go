@@ -273,3 +273,14 @@ func TestTooLowIsNotMeasured(t *testing.T) {
 	w.want(res, gate.NotMeasured, "isolation_too_low")
 	w.want(w.measure("suite.kept", w.base, func(r *gates.Request) { r.Policy.IsolationMin = evidence.Namespaces }), gate.NotMeasured, "isolation_too_low")
 }
+
+// A runner that always ends with 0 is blind, however green its tests are.
+func TestBlindRunnerDecidesNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t, "calc.txtar")
+	hook := w.tree(func() {
+		w.write("main_test.go", "package calc\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) {\n\tm.Run()\n\tos.Exit(0)\n}\n")
+	})
+	w.want(w.measure("suite.full", hook, nil), gate.NotMeasured, "runner_blind")
+	w.want(w.measure("suite.kept", hook, nil), gate.NotMeasured, "runner_blind")
+}
