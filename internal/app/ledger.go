@@ -28,8 +28,8 @@ type LogOptions struct {
 
 // LedgerLog lists entries, newest first.
 func (a *App) LedgerLog(ctx context.Context, o LogOptions) (*view.Log, error) {
-	if o.Kind != "" && !slices.Contains(logKinds, o.Kind) {
-		return nil, fault.New(fault.Usage, "usage", "no entries of kind %q: want %s", o.Kind, strings.Join(logKinds, ", ")).Hint("proveto ledger log --kind certificate")
+	if kinds := LogKinds(); o.Kind != "" && !slices.Contains(kinds, o.Kind) {
+		return nil, fault.New(fault.Usage, "usage", "no entries of kind %q: want %s", o.Kind, strings.Join(kinds, ", ")).Hint("proveto ledger log --kind certificate")
 	}
 	led, err := a.Ledger(ctx)
 	if err != nil {
@@ -87,8 +87,15 @@ var logKinds = []string{
 	string(ledger.KindWaiver), string(ledger.KindStart), string(ledger.KindRefusal), string(kindRerun),
 }
 
-// LogKinds lists the kinds of entries that can be asked for.
-func LogKinds() []string { return slices.Clone(logKinds) }
+// LogKinds lists the kinds of entries that can be asked for: our own first, then
+// those of flows.
+func LogKinds() []string {
+	out := slices.Clone(logKinds)
+	for _, k := range ledger.FlowKinds() {
+		out = append(out, string(k))
+	}
+	return out
+}
 
 // logPage is how many entries are read at once.
 const logPage = 500
@@ -145,6 +152,10 @@ func entrySummary(e ledger.Entry) string {
 		return "until " + b.Until + ": " + b.Reason
 	case ledger.KindGenesis:
 		return "ledger " + b.Ledger
+	}
+	var h ledger.FlowHead
+	if err := json.Unmarshal(e.Body, &h); err == nil && h.Run != "" && h.After != nil {
+		return strings.Join(strings.Fields(h.Run+" "+h.Stage+" "+b.Code+" "+h.After.Status+" "+h.After.Reason), " ")
 	}
 	return strings.TrimSpace(b.Code + " " + b.Text)
 }

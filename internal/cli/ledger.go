@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,7 @@ func newLedgerLog(c *command) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Kind, "kind", "", "only entries of this `KIND`: "+strings.Join(app.LogKinds(), ", "))
+	f.StringVar(&o.Kind, "kind", "", "only entries of this `KIND`: "+strings.Join(ownKinds(), ", ")+", or a kind of flow.… or principal.…")
 	words(cmd, f, "kind", app.LogKinds()...)
 	f.IntVarP(&o.Limit, "limit", "n", 50, "show at most `N`")
 	f.Int64Var(&o.From, "from", 0, "show entries from `SEQ` downwards")
@@ -187,4 +188,9 @@ func newLedgerAnchor(c *command) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "show what would be written")
 	return cmd
+}
+
+// ownKinds are the kinds that a help text has room for.
+func ownKinds() []string {
+	return slices.DeleteFunc(app.LogKinds(), func(k string) bool { return strings.Contains(k, ".") })
 }

@@ -128,6 +128,109 @@ func TestRowsComeBackAsWritten(t *testing.T) {
 	})
 }
 
+func TestFlowRowsComeBackAsWritten(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, c store.Config) {
+		db := storetest.Open(t, c)
+		run := func(id string, seq int64, project, repo string) store.FlowRunRow {
+			return store.FlowRunRow{
+				Run: id, OpenedSeq: seq, LastSeq: seq, Opened: seq * 10, Updated: seq * 10, Project: project, Repo: repo, Target: "t", Status: "open",
+				Reason: "r", CurrentStage: "planner", Needs: `["a"]`, Expires: "e", Task: "task",
+			}
+		}
+		a, b := run("run_AAAAAA1", 1, "p", "/a"), run("run_BBBBBB1", 2, "q", "/b")
+		entries := []store.FlowEntryRow{
+			{Seq: 1, Run: a.Run, Kind: "flow.opened", Idem: "k"}, {Seq: 2, Run: b.Run, Kind: "flow.opened"}, {Seq: 3, Run: a.Run, Kind: "flow.taken", Stage: "planner", Idem: "k2"}, {Seq: 4, Kind: "principal.added"},
+		}
+		moved := store.FlowRunRow{Run: a.Run, LastSeq: 3, Updated: 30, Repo: "/a2", Target: "t2", Status: "waiting", Reason: "r2", CurrentStage: "developer", Needs: "[]", Expires: "e2"}
+		write(t, db, func(tx *store.Tx) error {
+			for seq := range int64(4) {
+				if err := tx.InsertEntry(t.Context(), entry(seq+1)); err != nil {
+					return err
+				}
+			}
+			return tx.InsertRows(t.Context(), store.Rows{FlowEntries: entries, FlowOpened: []store.FlowRunRow{a, b}, FlowMoved: []store.FlowRunRow{moved}})
+		})
+		want := a.Move(moved)
+		if want.OpenedSeq != 1 || want.Project != "p" || want.Task != "task" || want.Status != "waiting" {
+			t.Errorf("Move = %+v", want)
+		}
+		read(t, db, func(tx *store.Tx) error {
+			ctx := t.Context()
+			for _, x := range []struct {
+				f    store.FlowRunFilter
+				want []store.FlowRunRow
+			}{
+				{store.FlowRunFilter{Limit: 9}, []store.FlowRunRow{want, b}},
+				{store.FlowRunFilter{Limit: 1}, []store.FlowRunRow{want}},
+				{store.FlowRunFilter{Limit: 9, Before: 3}, []store.FlowRunRow{b}},
+				{store.FlowRunFilter{Limit: 9, Since: 21}, []store.FlowRunRow{want}},
+				{store.FlowRunFilter{Limit: 9, Status: "open"}, []store.FlowRunRow{b}},
+				{store.FlowRunFilter{Limit: 9, Project: "p"}, []store.FlowRunRow{want}},
+				{store.FlowRunFilter{Limit: 9, Project: "p", Status: "open"}, nil},
+				{store.FlowRunFilter{Limit: 9, Project: "q", Status: "open"}, []store.FlowRunRow{b}},
+			} {
+				got, err := tx.FlowRuns(ctx, x.f)
+				if d := cmp.Diff(x.want, got); d != "" || err != nil {
+					t.Errorf("FlowRuns(%+v): %v\n%s", x.f, err, d)
+				}
+			}
+			got, err := tx.FlowEntries(ctx, a.Run, 0, 9)
+			if d := cmp.Diff([]store.EntryRow{entry(1), entry(3)}, got); d != "" || err != nil {
+				t.Errorf("FlowEntries: %v\n%s", err, d)
+			}
+			got, err = tx.FlowEntries(ctx, a.Run, 1, 9)
+			if d := cmp.Diff([]store.EntryRow{entry(3)}, got); d != "" || err != nil {
+				t.Errorf("FlowEntries after 1: %v\n%s", err, d)
+			}
+			rows, err := tx.FlowEntryRows(ctx, 1, 9)
+			if d := cmp.Diff(entries[1:], rows); d != "" || err != nil {
+				t.Errorf("FlowEntryRows: %v\n%s", err, d)
+			}
+			for _, x := range []struct {
+				run, idem string
+				want      int64
+			}{{a.Run, "k2", 3}, {"", "k", 1}, {b.Run, "k", 0}, {"", "k2", 0}} {
+				if seq, err := tx.FlowIdemSeq(ctx, x.run, x.idem); seq != x.want || errors.Is(err, store.ErrNoRow) != (x.want == 0) {
+					t.Errorf("FlowIdemSeq(%s, %s) = %d, %v, want %d", x.run, x.idem, seq, err, x.want)
+				}
+			}
+			for _, x := range []struct{ repo, want string }{{"", b.Run}, {"/a2", a.Run}, {"/b", b.Run}} {
+				if r, err := tx.LatestFlowRun(ctx, x.repo); err != nil || r.Run != x.want {
+					t.Errorf("LatestFlowRun(%s) = %s, %v", x.repo, r.Run, err)
+				}
+			}
+			if _, err := tx.FlowRun(ctx, "run_none"); !errors.Is(err, store.ErrNoRow) {
+				t.Errorf("FlowRun of none = %v", err)
+			}
+			ids, err := tx.FlowRunsEnding(ctx, "1", 9)
+			if d := cmp.Diff([]string{a.Run, b.Run}, ids); d != "" || err != nil {
+				t.Errorf("FlowRunsEnding: %v\n%s", err, d)
+			}
+			return nil
+		})
+		err := db.Write(t.Context(), func(tx *store.Tx) error {
+			return tx.InsertRows(t.Context(), store.Rows{FlowMoved: []store.FlowRunRow{{Run: "run_none"}}})
+		})
+		if !errors.Is(err, store.ErrNoRow) {
+			t.Errorf("moving no run = %v, want ErrNoRow", err)
+		}
+		err = db.Write(t.Context(), func(tx *store.Tx) error {
+			return tx.InsertRows(t.Context(), store.Rows{FlowEntries: []store.FlowEntryRow{{Seq: 9, Run: a.Run, Kind: "flow.taken", Idem: "k2"}}})
+		})
+		wantFault(t, err, fault.Conflict, store.CodeConflict)
+		write(t, db, func(tx *store.Tx) error { return tx.ClearProjections(t.Context()) })
+		read(t, db, func(tx *store.Tx) error {
+			runs, err := tx.FlowRuns(t.Context(), store.FlowRunFilter{Limit: 9})
+			rows, err2 := tx.FlowEntryRows(t.Context(), 0, 9)
+			if len(runs)+len(rows) != 0 {
+				t.Errorf("%d runs and %d entries left", len(runs), len(rows))
+			}
+			return errors.Join(err, err2)
+		})
+	})
+}
+
 func TestWriteIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, c store.Config) {
