@@ -98,6 +98,9 @@ func (c candidate) choice(ctx context.Context, p Principal, role string) (Choice
 	if err != nil {
 		return Choice{}, err
 	}
+	if print := ssh.FingerprintSHA256(c.pub); k.Fingerprint() != print { // a public half that lay beside another key
+		return Choice{}, fault.New(fault.Refused, CodeKeyBad, "%s: the private half of key %s is of key %s", c.from, print, k.Fingerprint())
+	}
 	return Choice{Principal: p, Role: role, Key: k, From: c.from}, nil
 }
 

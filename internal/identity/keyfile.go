@@ -198,6 +198,24 @@ func parseKeyFile(name string, text []byte) (ssh.PublicKey, error) {
 	return pub, nil
 }
 
+// publicHalf reads the public half out of a private key file, which an old
+// format with a passphrase hides.
+func publicHalf(name string, text []byte) (ssh.PublicKey, error) {
+	raw, err := ssh.ParseRawPrivateKey(text)
+	var locked *ssh.PassphraseMissingError
+	if errors.As(err, &locked) && locked.PublicKey != nil {
+		return locked.PublicKey, nil
+	}
+	if err != nil {
+		return nil, fault.New(fault.Refused, CodeKeyBad, "%s does not show its public half", name).Hint("ssh-keygen -y -f %s", quoteFile(name))
+	}
+	k, err := newKey(raw)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Refused, CodeKeyBad, "key %s", name)
+	}
+	return k.pub, nil
+}
+
 // quoteFile makes a name one word of a shell.
 func quoteFile(name string) string {
 	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-@:,") == "" {

@@ -59,6 +59,7 @@ var shapes = []shape{
 	of("google_api_key", "AIza", `\b(AIza[A-Za-z0-9_-]{35})`, nil),
 	of("anthropic_key", "sk-ant-", `\b(sk-ant-[A-Za-z0-9_-]{32,})`, nil),
 	of("openai_key", "sk-", `\b(sk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{32,})`, random),
+	of("proveto_capability", "proveto_cap_", `\b(proveto_cap_[A-Za-z0-9_-]{43})`, nil),
 	of("stripe_key", "_live_", `\b((?:sk|rk)_live_[A-Za-z0-9]{20,})\b`, nil),
 	of("jwt", "eyJ", `\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,})`, nil),
 	of("assigned_secret", "", `(?i)\b[\w.-]{0,40}(?:secret|passwd|password|api_?key|access_?key|auth_?token|private_?token)[\w.-]{0,20}["']?\s*(?::=|=>|[:=])\s*["']([A-Za-z0-9+/_=.-]{20,200})["']`, random),
