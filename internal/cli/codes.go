@@ -71,6 +71,8 @@ var codes = map[string]string{
 	"path_collision":        "two names that some file systems cannot tell apart",
 	"permission":            "permission denied",
 	"projection_differs":    "what follows from the ledger differs from what is stored; proveto rebuild repairs it",
+	"ref_checked_out":       "a work tree is on the branch, or comes back to it",
+	"ref_moved":             "the branch is not where it was seen; nothing was written",
 	"report_incomplete":     "tests ended the test process before the end",
 	"report_tampered":       "somebody else wrote on the results descriptor",
 	"rerun_differs":         "the rerun did not agree; the certificate lost its credit",
