@@ -27,7 +27,9 @@ func (t *turn) decide(s *Stage, a Decide) *fault.Error {
 		if err := t.submit(s, a.Submission); err != nil {
 			return err
 		}
-		t.unsaid(said)
+		if !a.Unplanned {
+			t.unsaid(said)
+		}
 	}
 	move := Move(a.Decision)
 	if _, err := t.move(s, move); err != nil {
