@@ -78,6 +78,7 @@ type Stage struct {
 	Outcome   evidence.Digest // what a pass stands on
 	Because   string          // why the pass is stale
 	Round     int             // how often the run came back to this stage
+	Carries   string          // rule by which the last pass stands when the gates of this attempt pass
 	Failed    int             // measurements of the current attempt that could not be made
 	Past      []Attempt
 	passed    *pass // the last pass, for the carry rules
@@ -99,7 +100,8 @@ type Lease struct {
 // Evidence is the outcome of a gate on the subject of an attempt.
 type Evidence struct {
 	gate.Evidence
-	Waiver string // id of the waiver by which a no or a not measured counts as passed
+	Merged evidence.Tree // that a merge gate judged
+	Waiver string        // id of the waiver by which a no or a not measured counts as passed
 	Seq    int64
 }
 
@@ -313,4 +315,31 @@ func (r *Run) waiver(what, stage string, at time.Time) *Waiver {
 		}
 	}
 	return nil
+}
+
+// Work is what the developer handed in last; zero before that.
+func (r *Run) Work() Subject { return r.tree() }
+
+// StageOf is the id of the last stage of a role; empty when there is none.
+func (r *Run) StageOf(role policy.Role) string {
+	for i := len(r.Stages) - 1; i >= 0; i-- {
+		if r.Stages[i].Role == role {
+			return r.Stages[i].ID
+		}
+	}
+	return ""
+}
+
+// Approved is the merged tree that was measured for the pass of the last merge
+// gate; empty when no stage has one.
+func (r *Run) Approved() evidence.Tree {
+	for i := len(r.Stages) - 1; i >= 0; i-- {
+		s := &r.Stages[i]
+		for _, g := range s.Gates {
+			if x, ok := r.Policy.Gate(g); ok && x.Kind == policy.GateMerge && s.State == Passed {
+				return s.Evidence[g].Merged
+			}
+		}
+	}
+	return ""
 }
