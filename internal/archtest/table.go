@@ -134,7 +134,7 @@ var Table = []Row{
 		},
 	},
 	{
-		Path: "internal/snapshot", Floor: Effects, Why: "seals trees and checks them out",
+		Path: "internal/snapshot", Floor: Effects, Why: "seals, merges, checks out and delivers trees",
 		May: map[Power]string{StartsProcesses: "git"},
 	},
 	{

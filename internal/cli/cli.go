@@ -121,6 +121,7 @@ func newRoot(c *command) *cobra.Command {
 	root.Flags().BoolVar(&version, "version", false, "show the version, as proveto version does")
 	root.AddGroup(
 		&cobra.Group{ID: "prove", Title: "Prove:"},
+		&cobra.Group{ID: "flow", Title: "Flow:"},
 		&cobra.Group{ID: "evidence", Title: "Evidence:"},
 		&cobra.Group{ID: "machine", Title: "Machine:"},
 	)
@@ -143,6 +144,7 @@ func newRoot(c *command) *cobra.Command {
 	f.StringVar(&c.flags.expectHead, "expect-head", "", "refuse to record unless the ledger's head is `SEQ:ROOT`")
 	root.AddCommand(
 		newStart(c), newProve(c), newWhy(c), newGaps(c), newReport(c), newStatus(c), newWaive(c),
+		newFlow(c),
 		newVerify(c), newLedger(c), newRebuild(c),
 		newDoctor(c), newGC(c), newConfig(c), newVersion(c), newCompletion(c),
 	)

@@ -74,6 +74,8 @@ var codes = map[string]string{
 	"permission":            "permission denied",
 	"policy_invalid":        "the policy has an unknown key or a wrong value, or there is none of that name",
 	"projection_differs":    "what follows from the ledger differs from what is stored; proveto rebuild repairs it",
+	"ref_checked_out":       "a work tree is on the branch, or comes back to it",
+	"ref_moved":             "the branch is not where it was seen; nothing was written",
 	"report_incomplete":     "tests ended the test process before the end",
 	"report_tampered":       "somebody else wrote on the results descriptor",
 	"rerun_differs":         "the rerun did not agree; the certificate lost its credit",

@@ -299,7 +299,7 @@ func (r *Run) opens(name string, e Evidence) bool {
 
 func (r *Run) decided(s *Stage, f *Decided, seq int64) {
 	g := Given{
-		ID: f.ID, Actor: f.Actor, Decision: f.Decision, Attempt: f.Attempt, Input: f.Input, Note: f.Note, At: f.At, Seq: seq,
+		ID: f.ID, Actor: f.Actor, Decision: f.Decision, Attempt: f.Attempt, Input: f.Input, Note: f.Note, At: f.At, Seq: seq, Signed: f.Signed,
 	}
 	s.Given = append(s.Given, g)
 	switch f.Decision {

@@ -23,8 +23,12 @@ func (t *turn) decide(s *Stage, a Decide) *fault.Error {
 		return err
 	}
 	if t.handsOver(s, a) {
+		said := a.Submission.Note
 		if err := t.submit(s, a.Submission); err != nil {
 			return err
+		}
+		if !a.Unplanned {
+			t.unsaid(said)
 		}
 	}
 	move := Move(a.Decision)
@@ -54,6 +58,23 @@ func (t *turn) decide(s *Stage, a Decide) *fault.Error {
 		t.returned(s, a, was)
 	}
 	return nil
+}
+
+// unsaid takes the note off the hand-over that a decision brought along: it is on
+// the decision.
+func (t *turn) unsaid(note string) {
+	for _, f := range t.facts {
+		switch f := f.(type) {
+		case *PlanSubmitted:
+			f.Note = ""
+		case *Submitted:
+			f.Note = ""
+		}
+	}
+	n := len(t.run.Remarks)
+	if n > 0 && t.run.Remarks[n-1].Word == "submit" && t.run.Remarks[n-1].Text == note {
+		t.run.Remarks = t.run.Remarks[:n-1]
+	}
 }
 
 // evidenceHere names the two mistakes that a later guard would name worse.

@@ -28,8 +28,6 @@ const (
 	CodeWrongRole        fault.Code = "wrong_role"
 	CodeNotPermitted     fault.Code = "not_permitted"
 	CodeSeparation       fault.Code = "separation"
-	CodeTokenMissing     fault.Code = "token_missing"
-	CodeTokenInvalid     fault.Code = "token_invalid"
 	CodeWaiverMissing    fault.Code = "waiver_missing"
 	CodePlanSuperseded   fault.Code = "plan_superseded"
 	CodeSameTree         fault.Code = "same_tree"
@@ -50,7 +48,6 @@ const (
 	CodeUnknownStage     fault.Code = "unknown_stage"
 	CodeContradictory    fault.Code = "contradictory_flags"
 	CodeEmptySubmission  fault.Code = "empty_submission"
-	CodePlanInvalid      fault.Code = "plan_invalid"
 	CodeSuperseded       fault.Code = "superseded" // a late result of a lost worker
 
 	// What a recorded answer says.

@@ -226,6 +226,7 @@ type Probed struct {
 	GateDigest evidence.Digest `json:"gate_digest"`
 	Refused    bool            `json:"refused"`
 	Reason     string          `json:"reason,omitempty"`
+	Base       evidence.Tree   `json:"base,omitempty"`
 	// Certificate derives from the runs on the good input and on the probe; empty
 	// for a gate that is a pure function of ours.
 	Certificate evidence.Digest `json:"certificate,omitempty"`

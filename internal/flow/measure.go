@@ -16,7 +16,7 @@ func (t *turn) doMeasure(a Measure) *fault.Error {
 	if s == nil {
 		return t.unknownStage(a.Stage)
 	}
-	if s.Attempt != a.Attempt || s.Fence != a.Fence || s.State != Measuring || !slices.Contains(s.Gates, a.Gate) {
+	if s.Attempt != a.Attempt || s.Fence != a.Fence || !slices.Contains(s.Missing(), a.Gate) {
 		return fault.New(fault.Conflict, CodeSuperseded, "gate %s of attempt %d of stage %s was measured for nothing: the stage went on", a.Gate, a.Attempt, a.Stage).
 			Hint("proveto flow status %s", t.run.ID)
 	}

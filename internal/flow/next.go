@@ -91,7 +91,11 @@ func (t *turn) act() *fault.Error {
 		return fault.New(fault.NotFound, CodeNotFound, "there is no such run").Hint("proveto flow list")
 	}
 	if f, ok := t.e.Do.(Refuse); ok {
-		t.add(&f.Refused, t.run.Stage(f.Stage))
+		s := t.run.Stage(f.Stage)
+		if s == nil {
+			f.Stage = ""
+		}
+		t.add(&f.Refused, s)
 		return nil
 	}
 	if err := t.sound(); err != nil {
@@ -133,6 +137,9 @@ func (t *turn) do() *fault.Error {
 	case Amend:
 		return t.amend(a)
 	case Say:
+		if a.Stage != "" && t.run.Stage(a.Stage) == nil {
+			return t.unknownStage(a.Stage)
+		}
 		t.add(&Claim{Head: Head{Stage: a.Stage}, ID: a.ID, Text: a.Text}, t.run.Stage(a.Stage))
 	case Feedback:
 		return t.onStage(a.Stage, func(s *Stage) *fault.Error {
@@ -165,7 +172,7 @@ func (t *turn) sound() *fault.Error {
 	switch t.e.Do.(type) {
 	case Export, Attest, Say: // of a closed run, too
 	default:
-		if s := t.run.StatusAt(t.at).Word; s.closed() {
+		if s := t.run.StatusAt(t.at).Word; s.Closed() {
 			if _, again := t.e.Do.(Deliver); s != StatusDelivered || !again {
 				return fault.New(fault.Refused, CodeRunClosed, "run %s is %s: %s is not possible any more", t.run.ID, s, verb).
 					Hint("proveto flow report %s", t.run.ID)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/flow/plan"
 	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
 )
@@ -250,8 +251,8 @@ func TestManualWalk(t *testing.T) {
 		wrong.Actor.Role = otherRole(role)
 		b.refuse(wrong, CodeWrongRole)
 		if role == policy.Developer {
-			b.refuse(decide(role, Approve, "no token"), CodeTokenMissing)
-			b.refuse(withToken(decide(role, Approve, "no token"), b.run.Plan.Token[:9]), CodeTokenInvalid)
+			b.refuse(decide(role, Approve, "no token"), plan.CodeTokenMissing)
+			b.refuse(withToken(decide(role, Approve, "no token"), b.run.Plan.Token[:9]), plan.CodeTokenInvalid)
 		}
 		b.refuse(with(decide(role, Reject, " ")), CodeNoteMissing)
 		if s := b.must(with(decide(role, Reject, "not good: "+stage))); s.Answer != CodeRejected {
@@ -558,7 +559,7 @@ func TestRandomEvents(t *testing.T) {
 		b := open(t, name, rapid.Bool().Draw(rt, "enforced"))
 		for range rapid.IntRange(1, 40).Draw(rt, "events") {
 			e := randomEvent(rt, b)
-			closed := b.run.StatusAt(b.now).Word.closed()
+			closed := b.run.StatusAt(b.now).Word.Closed()
 			before := len(b.entries)
 			_, err := b.put(e)
 			if _, claims := e.Do.(Say); closed && !claims && err == nil && len(b.entries) > before {
@@ -641,7 +642,7 @@ func invariants(rt *rapid.T, r *Run) {
 			rt.Fatalf("stage %s passed with %+v", s.ID, n)
 		}
 	}
-	if st := r.StatusAt(r.Last); (st.Word == StatusApproved) != (st.Stage == Done) && !st.Word.closed() {
+	if st := r.StatusAt(r.Last); (st.Word == StatusApproved) != (st.Stage == Done) && !st.Word.Closed() {
 		rt.Fatalf("status %s at stage %s", st.Word, st.Stage)
 	}
 }

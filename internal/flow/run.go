@@ -115,6 +115,7 @@ type Given struct {
 	Seq       int64
 	Withdrawn bool
 	Void      string // why it does not count any more: a revoked key
+	Signed    *Signature
 }
 
 // Veto holds for an input, whoever judges it later.

@@ -29,8 +29,8 @@ func Statuses() []Status {
 	return []Status{StatusCancelled, StatusExpired, StatusDelivered, StatusApproved, StatusPaused, StatusBlocked, StatusMeasuring, StatusWaiting, StatusOpen}
 }
 
-// closed tells a status that nothing leads out of.
-func (s Status) closed() bool {
+// Closed tells a status that nothing leads out of.
+func (s Status) Closed() bool {
 	return s == StatusCancelled || s == StatusExpired || s == StatusDelivered
 }
 
@@ -180,7 +180,7 @@ func (r *Run) Needs() []string {
 	out := []string{}
 	st := r.StatusAt(r.Last)
 	s := r.Stage(st.Stage)
-	if s == nil || st.Word.closed() || st.Word == StatusMeasuring {
+	if s == nil || st.Word.Closed() || st.Word == StatusMeasuring {
 		return out
 	}
 	role := s.Role

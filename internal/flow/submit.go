@@ -1,9 +1,10 @@
 package flow
 
 import (
-	"crypto/subtle"
+	"fmt"
 
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/flow/plan"
 	"github.com/proveto/proveto/internal/flow/policy"
 )
 
@@ -200,18 +201,24 @@ func (t *turn) planned(s *Stage, sub Submission) *fault.Error {
 	case sub.Token != "" && sub.Unplanned:
 		return fault.New(fault.Usage, CodeContradictory, "--plan-token and --allow-unplanned contradict each other: give one of them")
 	case sub.Token != "":
-		if subtle.ConstantTimeCompare([]byte(sub.Token), []byte(t.run.Plan.Token)) != 1 {
-			return fault.New(fault.Refused, CodeTokenInvalid, "%.12q is not the token of the plan of run %s", sub.Token, t.run.ID).
-				Hint("proveto flow status %s --format kv", t.run.ID)
-		}
-		return nil
+		return t.shown(sub.Token)
 	case sub.Unplanned:
 		return t.unplanned(s, sub)
 	case sub.NeedToken:
-		return fault.New(fault.Refused, CodeTokenMissing, "stage %s of run %s needs the token of the plan", s.ID, t.run.ID).
-			Hint("proveto flow status %s --format kv", t.run.ID)
+		return t.shown("")
 	}
 	return nil
+}
+
+// shown compares the token that was shown with the one of the plan.
+func (t *turn) shown(token string) *fault.Error {
+	err := plan.Token(t.run.Plan.Token).Accept(token)
+	if err == nil {
+		return nil
+	}
+	e := *fault.From(err)
+	e.Hints = []string{fmt.Sprintf("proveto flow status %s --format kv", t.run.ID)}
+	return &e
 }
 
 func (t *turn) unplanned(s *Stage, sub Submission) *fault.Error {

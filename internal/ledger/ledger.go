@@ -348,6 +348,10 @@ func (l *Ledger) Head(ctx context.Context) (h Head, err error) {
 	return h, err
 }
 
+// HeadIn is [Ledger.Head] in a transaction: what it is before, or after, what the
+// transaction appends.
+func (l *Ledger) HeadIn(ctx context.Context, tx *store.Tx) (Head, error) { return l.head(ctx, tx) }
+
 func (l *Ledger) head(ctx context.Context, tx *store.Tx) (Head, error) {
 	size, root, err := l.lastCheckpoint(ctx, tx)
 	return headOf(size, root), err

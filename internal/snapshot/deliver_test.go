@@ -74,15 +74,17 @@ func TestDeliverMakesOneCommitAndNothingElse(t *testing.T) {
 			repo := b.locate(at)
 			d := Delivery{Ref: "refs/heads/proveto/thing-abc123", Parents: []string{repo.Head}, Message: trailers, By: ada, Time: noon}
 			if kind == "bare" {
-				base, err := b.store.Resolve(t.Context(), repo, "HEAD")
-				must(t, err)
-				write(t, dir, map[string]string{"n": "n\n", "d/e": "3\n"})
-				onto := b.seal(dir).Tree // in another store: carried over by a revision
-				b.run(dir, "push", "-q", at, b.run(dir, "commit-tree", "-p", "HEAD", "-m", "x", b.run(dir, "write-tree"))+":refs/heads/other")
-				_ = onto
-				other, err := b.store.Resolve(t.Context(), repo, "other")
-				must(t, err)
-				merged, err := b.store.Replay(t.Context(), repo, base.Tree, base.Tree, other.Tree)
+				// Only a merge makes a tree here that the repository does not have.
+				trees := []evidence.Tree{}
+				for _, body := range []string{ten, "left\n" + ten, ten + "right\n"} {
+					write(t, dir, map[string]string{"a": body})
+					b.run(dir, "add", "a")
+					b.run(dir, "push", "-q", at, b.run(dir, "commit-tree", "-m", "x", b.run(dir, "write-tree"))+":refs/heads/side/"+strconv.Itoa(len(trees)))
+					side, err := b.store.Resolve(t.Context(), repo, "side/"+strconv.Itoa(len(trees)))
+					must(t, err)
+					trees = append(trees, side.Tree)
+				}
+				merged, err := b.store.Replay(t.Context(), repo, trees[0], trees[1], trees[2])
 				must(t, err)
 				d.Tree = merged.Tree
 			} else {

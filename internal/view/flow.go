@@ -207,8 +207,8 @@ type FlowAdvance struct {
 
 // FlowList lists runs, newest first.
 type FlowList struct {
-	Runs  []FlowListed `json:"runs"`
-	Total int          `json:"total"` // that match
+	Runs []FlowListed `json:"runs"`
+	Next int64        `json:"next_before,omitempty"` // where the list goes on; 0: it ends here
 }
 
 // FlowListed is a run in a list.

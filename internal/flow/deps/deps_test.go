@@ -101,7 +101,8 @@ func TestCompare(t *testing.T) {
 		},
 		"lock: version 1, nested": {
 			PackageLock, `{"lockfileVersion": 1, "dependencies": {"a": {"version": "1"}}}`,
-			`{"lockfileVersion": 1, "dependencies": {"a": {"version": "1", "dependencies": {"b": {"version": "2"}}}}}`, []string{"add b  > 2"},
+			`{"lockfileVersion": 1, "dependencies": {"a": {"version": "1", "dependencies": {"b": {"version": "2"}}}}}`,
+			[]string{"add b  > 2"},
 		},
 		"pip": {
 			Requirements, "Foo_Bar==1.0 ; python_version > '3' # why\nold\n",

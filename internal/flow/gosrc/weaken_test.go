@@ -162,7 +162,8 @@ func TestWeakenedAcrossFiles(t *testing.T) {
 		"hidden by one of the same name": {map[string]string{"p/a_test.go": test(three)}, map[string]string{"p/a_test.go": test(""), "p/b_test.go": strings.Replace(test(three), "package p", "package p_test", 1)}, "assertions TestX: assertions: 0 where it had 3"},
 		"one of the same name for each system": {
 			map[string]string{"p/a_linux_test.go": test(three), "p/a_windows_test.go": two},
-			map[string]string{"p/a_linux_test.go": test(three), "p/a_windows_test.go": two}, "",
+			map[string]string{"p/a_linux_test.go": test(three), "p/a_windows_test.go": two},
+			"",
 		},
 	} {
 		if got := strings.Join(weakened(c.old, c.now), "|"); got != c.want {

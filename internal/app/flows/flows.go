@@ -1,0 +1,252 @@
+// Package flows holds the use cases of flow: a function a command. It joins the
+// rules of package flow with the ledger, the keys and the gates.
+//
+// There is one way to write: a run is read and folded, the event is made and
+// signed, and in one transaction the run is read again to its end, the rules are
+// asked ([flow.Next]), and the facts that they give are appended. What the rules
+// refuse is an entry, too. After the commit the copies in the run's directory are
+// written; nothing reads them back.
+package flows
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/proveto/proveto/internal/app"
+	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/flow"
+	"github.com/proveto/proveto/internal/flow/plan"
+	"github.com/proveto/proveto/internal/ledger"
+	"github.com/proveto/proveto/internal/store"
+)
+
+// Flows are the use cases. Safe for use by several goroutines.
+type Flows struct {
+	app *app.App
+}
+
+// New makes the use cases on an application.
+func New(a *app.App) *Flows { return &Flows{app: a} }
+
+// Request is what every verb that writes has in common.
+type Request struct {
+	Run   string // id, its unique end, or @latest
+	Actor string // principal or role that acts; empty: who the key is
+	Key   string // file or fingerprint of the key to sign with; empty: the usual choice
+	Idem  string // the same key gives the same answer
+	// Passphrase asks for the passphrase of a key file; nil without a terminal.
+	Passphrase func(ctx context.Context, file string) ([]byte, error)
+}
+
+// known is a run as it was read, and the ledger around it.
+type known struct {
+	flow.Run
+	ledgerID string
+	head     ledger.Head
+}
+
+// load reads a run by its id, its end or @latest.
+func (f *Flows) load(ctx context.Context, ref string) (known, error) {
+	var k known
+	id, err := f.resolve(ctx, ref)
+	if err != nil {
+		return k, err
+	}
+	err = f.app.Read(ctx, func(led *ledger.Ledger, tx *store.Tx) error {
+		entries, err := led.RunEntriesIn(ctx, tx, id, 0)
+		if err != nil {
+			return err
+		}
+		if k.Run, err = flow.Fold(facts(entries), token); err != nil {
+			return err
+		}
+		k.ledgerID = led.ID()
+		k.head, err = led.HeadIn(ctx, tx)
+		return err
+	})
+	return k, err
+}
+
+// resolve reads a run's id, its end or @latest.
+func (f *Flows) resolve(ctx context.Context, ref string) (string, error) {
+	led, err := f.app.Ledger(ctx)
+	if err != nil {
+		return "", err
+	}
+	repo := ""
+	if ref == ledger.Latest {
+		repo = f.repoHere(ctx)
+	}
+	run, err := led.ResolveRun(ctx, ref, repo)
+	return run.ID, err
+}
+
+// token derives the token of a plan; a leaf of the ledger and the id of a plan
+// always give one.
+func token(id, leaf string) string {
+	t, err := plan.NewToken(plan.ID(id), leaf)
+	if err != nil {
+		return ""
+	}
+	return string(t)
+}
+
+// facts are entries as the rules read them.
+func facts(entries []ledger.Entry) []flow.Entry {
+	out := make([]flow.Entry, len(entries))
+	for i, e := range entries {
+		out[i] = flow.Entry{Seq: e.Seq, Kind: flow.Kind(e.Kind), Leaf: e.LeafHash(), Body: e.Body}
+	}
+	return out
+}
+
+// done is what a change of a run came to.
+type done struct {
+	known
+	answer   fault.Code
+	replayed bool
+	facts    []flow.Fact
+}
+
+// change carries one event into a run. The event is made by prepare, for the run
+// as it was read; when the run has gone on since, the rules judge the same event
+// against what it is then. A refusal is recorded in a transaction of its own.
+func (f *Flows) change(ctx context.Context, q Request, k known, prepare func(known) (flow.Event, error)) (done, error) {
+	d := done{known: k}
+	if q.Idem != "" {
+		if p, ok := k.Replay(q.Idem); ok {
+			return d.again(p, q)
+		}
+	}
+	ev, err := prepare(k)
+	if err != nil {
+		return d, f.refused(ctx, q, k, ev, err)
+	}
+	ev.Idem = q.Idem
+	if ev.Request, err = requestDigest(ev); err != nil {
+		return d, err
+	}
+	err = f.app.Record(ctx, func(led *ledger.Ledger, tx *store.Tx) ([]ledger.Entry, error) {
+		entries, derr := f.apply(ctx, led, tx, k, ev, &d)
+		return entries, derr
+	})
+	if err != nil {
+		return d, f.refused(ctx, q, k, ev, err)
+	}
+	if d.replayed {
+		p, _ := d.Replay(q.Idem)
+		if p.Request != ev.Request {
+			return d, idemConflict(q.Idem)
+		}
+		return d, nil
+	}
+	return d, f.copies(d.known)
+}
+
+// apply is the transaction of change.
+func (f *Flows) apply(ctx context.Context, led *ledger.Ledger, tx *store.Tx, k known, ev flow.Event, d *done) ([]ledger.Entry, error) {
+	*d = done{known: k}
+	since, err := led.RunEntriesIn(ctx, tx, k.ID, k.Seq)
+	if err != nil {
+		return nil, err
+	}
+	run := k.Copy()
+	for _, e := range facts(since) {
+		if err := run.Apply(e, token); err != nil {
+			return nil, err
+		}
+	}
+	if p, ok := run.Replay(ev.Idem); ok && ev.Idem != "" {
+		d.Run, d.replayed, d.answer = run, true, p.Answer
+		return nil, nil
+	}
+	_, step, ferr := flow.Next(run, ev)
+	if ferr != nil {
+		return nil, ferr
+	}
+	entries, err := appendFacts(ctx, led, tx, step.Facts)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range facts(entries) {
+		if err := run.Apply(e, token); err != nil {
+			return nil, err
+		}
+	}
+	d.Run, d.answer, d.facts = run, step.Answer, step.Facts
+	d.head, err = led.HeadIn(ctx, tx)
+	return entries, err
+}
+
+func appendFacts(ctx context.Context, led *ledger.Ledger, tx *store.Tx, list []flow.Fact) ([]ledger.Entry, error) {
+	drafts := make([]ledger.Draft, len(list))
+	for i, x := range list {
+		d, err := ledger.NewDraft(ledger.Kind(x.Kind()), x)
+		if err != nil {
+			return nil, err
+		}
+		drafts[i] = d
+	}
+	return led.Append(ctx, tx, drafts...)
+}
+
+// again gives a replayed request its first answer.
+func (d done) again(p flow.Replay, _ Request) (done, error) {
+	d.answer, d.replayed = p.Answer, true
+	return d, nil
+}
+
+func idemConflict(idem string) error {
+	return fault.New(fault.Conflict, "idem_conflict", "request %.80q was made before and asked for something else", idem)
+}
+
+// requestDigest is what a request asks for, whoever repeats it: without times,
+// ids and signatures, which differ each time.
+func requestDigest(ev flow.Event) (evidence.Digest, error) {
+	if ev.Idem == "" {
+		return "", nil
+	}
+	b, err := evidence.Canonical(flow.Asked(ev))
+	if err != nil {
+		return "", err
+	}
+	return evidence.DigestOf(b), nil
+}
+
+// refused records what was refused, in a transaction of its own, and gives the
+// refusal back. What is no refusal of the rules is not recorded: a usage error,
+// because nothing happened; trouble of ours, because nothing can be said.
+func (f *Flows) refused(ctx context.Context, q Request, k known, ev flow.Event, err error) error {
+	e := fault.From(err)
+	if k.ID == "" || !slices.Contains([]fault.Kind{fault.Refused, fault.NotFound, fault.Conflict, fault.Negative}, e.Kind) || notRecorded[e.Code] {
+		return err
+	}
+	r := flow.Refusal(ev, e, q.Actor)
+	now := f.app.Now()
+	rerr := f.app.Record(ctx, func(led *ledger.Ledger, tx *store.Tx) ([]ledger.Entry, error) {
+		entries, err := led.RunEntriesIn(ctx, tx, k.ID, k.Seq)
+		if err != nil {
+			return nil, err
+		}
+		run := k.Copy()
+		for _, x := range facts(entries) {
+			if err := run.Apply(x, token); err != nil {
+				return nil, err
+			}
+		}
+		_, step, ferr := flow.Next(run, flow.Event{Now: now, Actor: r.Actor, Do: flow.Refuse{Refused: r}})
+		if ferr != nil {
+			return nil, ferr
+		}
+		return appendFacts(ctx, led, tx, step.Facts)
+	})
+	if rerr != nil && !fault.Has(rerr, "conflict") {
+		return errors.Join(err, rerr)
+	}
+	return err
+}
+
+// notRecorded are codes of kind conflict that say nothing about the request.
+var notRecorded = map[fault.Code]bool{"busy": true, "no_space": true, "io": true}

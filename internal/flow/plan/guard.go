@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/proveto/proveto/internal/pathname"
+)
+
+// always are the paths that no policy can open: what judges a change is not
+// changed by it.
+var always = []string{"proveto.yaml", ".proveto"}
+
+// guard tells which paths are protected. Names are also compared as file systems
+// see them that fold case and Unicode forms, so that .Proveto is .proveto.
+type guard struct {
+	trees []string
+	set   Set
+	fold  Set
+}
+
+func newGuard(c *Contract, p Rules) guard {
+	g := guard{trees: append([]string(nil), always...), set: p.Protected}
+	g.trees = append(g.trees, p.Graders...)
+	for _, r := range c.Requirements {
+		for _, a := range r.Acceptance {
+			if a.Grader != "" {
+				g.trees = append(g.trees, a.Grader)
+			}
+		}
+	}
+	for i := range g.trees {
+		g.trees[i] = strings.TrimSuffix(g.trees[i], "/")
+	}
+	for _, q := range p.Protected {
+		if f, err := Compile(pathname.Fold(q.String())); err == nil {
+			g.fold = append(g.fold, f)
+		}
+	}
+	return g
+}
+
+// protects is the pattern or tree that protects a path; empty when none does.
+func (g guard) protects(path string) string {
+	folded := pathname.Fold(path)
+	for _, t := range g.trees {
+		if under(path, t) || under(folded, pathname.Fold(t)) {
+			return t
+		}
+	}
+	for _, p := range g.set {
+		if p.Match(path) {
+			return p.String()
+		}
+	}
+	for _, p := range g.fold {
+		if p.Match(folded) {
+			return p.String()
+		}
+	}
+	return ""
+}
+
+// under tells whether a path is the tree or lies in it.
+func under(path, tree string) bool {
+	return path == tree || strings.HasPrefix(path, tree) && path[len(tree)] == '/'
+}
+
+// protected is P003. A plan that a holder of the right principals approved may
+// change protected paths, if it changes nothing else.
+func (c *checker) protected() {
+	g := newGuard(c.in.Contract, c.in.Policy)
+	var hit []*Change
+	var why []string
+	for i := range c.in.Changes {
+		if p := g.protects(c.in.Changes[i].Path); p != "" {
+			hit, why = append(hit, &c.in.Changes[i]), append(why, p)
+		}
+	}
+	if c.in.Policy.Guarded && len(hit) == len(c.in.Changes) {
+		return
+	}
+	for i, ch := range hit {
+		if c.in.Policy.Guarded {
+			c.violate(P003, ch, why[i], "", "it is protected by %s, and the change touches paths that are not: it needs a run of its own", why[i])
+			continue
+		}
+		c.violate(P003, ch, why[i], "", "it is protected by %s", why[i])
+	}
+}
+
+// paths is P013: what is new to the tree must be a path that is safe everywhere
+// and that no file system takes for another one of the whole tree.
+func (c *checker) paths() {
+	added := map[string]string{} // folded path or directory that is new: as written
+	for i := range c.in.Changes {
+		ch := &c.in.Changes[i]
+		if ch.Op != Create {
+			continue
+		}
+		if why := pathname.Unsafe(ch.Path); why != "" {
+			c.violate(P013, ch, "", "", "its path %s", why)
+		}
+		for p := ch.Path; ; {
+			folded := pathname.Fold(p)
+			if old, ok := added[folded]; ok && old != p {
+				c.violate(P013, ch, "", "", "%s and %s are one path on file systems that fold case or Unicode forms", shownPath(p), shownPath(old))
+				break
+			}
+			added[folded] = p
+			i := strings.LastIndexByte(p, '/')
+			if i < 0 {
+				break
+			}
+			p = p[:i]
+		}
+	}
+	if len(added) > 0 {
+		c.collisions(added)
+	}
+}
+
+// collisions compares every path of the tree, and every directory, with the new
+// ones.
+func (c *checker) collisions(added map[string]string) {
+	reported := map[string]bool{}
+	last := ""
+	for _, path := range c.in.Tree {
+		for p := path; ; {
+			if at, ok := added[pathname.Fold(p)]; ok && at != p && !reported[p] {
+				reported[p] = true
+				c.out.Violations = append(c.out.Violations, Violation{
+					Code: P013, Severity: Error, Path: shownPath(at), Op: Create,
+					Message: shownPath(at) + " and " + shownPath(p) + " are one path on file systems that fold case or Unicode forms",
+				})
+			}
+			i := strings.LastIndexByte(p, '/')
+			if i < 0 {
+				break
+			}
+			p = p[:i]
+			if strings.HasPrefix(last, p) && len(last) > len(p) && last[len(p)] == '/' {
+				break // its parents were looked at with the path before
+			}
+		}
+		last = path
+	}
+}
