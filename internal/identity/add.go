@@ -32,10 +32,15 @@ func AddPrincipal(signers, principals []byte, p Principal, key string) (newSigne
 		return nil, nil, err
 	}
 	var old []Principal
-	if len(bytes.TrimSpace(principals)) > 0 {
-		if old, err = ParsePrincipals(principals); err != nil {
-			return nil, nil, err
-		}
+	root, err := principalsSource.Parse(principals)
+	if err == nil && !root.Empty() {
+		old, err = ParsePrincipals(principals)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if o, _ := find(old, p.Operator); p.Operator != "" && o.Kind != KindHuman {
+		return nil, nil, fault.New(fault.Usage, "usage", "operator %.80q is no human of %s", p.Operator, PrincipalsFile).Hint("proveto flow principals list")
 	}
 	newPrincipals = principals
 	if was, ok := find(old, p.Name); !ok {
@@ -168,7 +173,7 @@ func insertPrincipal(text []byte, old []Principal, p Principal) ([]byte, error) 
 
 // lastEntry is where the last principal of a file begins.
 func lastEntry(text []byte) (strictyaml.Place, error) {
-	root, err := strictyaml.Source{Name: PrincipalsFile, Code: CodeRosterBad}.Parse(text)
+	root, err := principalsSource.Parse(text)
 	if err != nil {
 		return strictyaml.Place{}, err
 	}

@@ -193,7 +193,8 @@ func parseKeyFile(name string, text []byte) (ssh.PublicKey, error) {
 		if err.Code == CodeCertUnsupported {
 			return nil, err
 		}
-		return nil, fault.New(fault.Refused, CodeKeyBad, "%s holds no key: %s", name, err.What)
+		// The cause is left out: it would quote a file that may hold anything.
+		return nil, fault.New(fault.Refused, CodeKeyBad, "%s holds no public key that counts", name).Hint("keys: %s; RSA of %d bits or more", strings.Join(keyTypes, ", "), minRSABits)
 	}
 	return pub, nil
 }

@@ -101,14 +101,15 @@ func validRight(s string) bool {
 	return validName(what)
 }
 
+var principalsSource = strictyaml.Source{Name: PrincipalsFile, Code: CodeRosterBad}
+
 // ParsePrincipals reads a principals.yaml, sorted by name. Names, kinds, roles,
 // rights and keys that are not known are errors with their place.
 func ParsePrincipals(text []byte) ([]Principal, error) {
-	src := strictyaml.Source{Name: PrincipalsFile, Code: CodeRosterBad}
 	if len(text) > maxRosterFile {
 		return nil, fault.New(fault.Usage, CodeRosterBad, "%s has %d bytes, want at most %d", PrincipalsFile, len(text), maxRosterFile)
 	}
-	root, err := src.Parse(text)
+	root, err := principalsSource.Parse(text)
 	if err != nil {
 		return nil, err
 	}
