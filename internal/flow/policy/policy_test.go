@@ -159,7 +159,7 @@ func TestErrorsNameThePlaceAndTheNearestName(t *testing.T) {
 		{"no stages", "  x:\n    unplanned: note\n", "policy x has no stages", ""},
 		{"reserved id", "  x:\n    stages:\n      - {id: operator, role: planner, gates: [], decide: {approvals: 1}}\n", `"operator"`, ""},
 		{"risk lowers", "  default:\n    risk: {high: {reviewer: {approvals: 1, humans: 0}}}\n", "risk.high.reviewer asks for less than stage reviewer itself", ""},
-		{"risk of no stage", "  default:\n    risk: {high: {reviewr: {approvals: 2}}}\n", "names the stage reviewr", "did you mean reviewer?"},
+		{"risk of no stage", "  default:\n    risk: {high: {reviewerr: {approvals: 2}}}\n", "names the stage reviewerr", "did you mean reviewer?"},
 		{"risk level", "  default:\n    risk: {huge: {paths: []}}\n", `risk.huge is named "huge", want one of: low, medium, high`, ""},
 		{"category", "  default:\n    categories: {defect: dev}\n", "categories.defect names the stage dev", ""},
 		{"unknown category", "  default:\n    categories: {bug: developer}\n", "want one of: defect", ""},
