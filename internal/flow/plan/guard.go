@@ -92,9 +92,10 @@ func (c *checker) protected() {
 // and that no file system takes for another one of the whole tree.
 func (c *checker) paths() {
 	added := map[string]string{} // folded path or directory that is new: as written
+	written := map[string]bool{}
 	for i := range c.in.Changes {
 		ch := &c.in.Changes[i]
-		if ch.Op != Create {
+		if ch.Op() != Create {
 			continue
 		}
 		if why := pathname.Unsafe(ch.Path); why != "" {
@@ -102,11 +103,14 @@ func (c *checker) paths() {
 		}
 		for p := ch.Path; ; {
 			folded := pathname.Fold(p)
-			if old, ok := added[folded]; ok && old != p {
+			old, ok := added[folded]
+			if ok && old != p {
 				c.violate(P013, ch, "", "", "%s and %s are one path on file systems that fold case or Unicode forms", shownPath(p), shownPath(old))
-				break
 			}
-			added[folded] = p
+			if ok {
+				break // its parents were looked at as well
+			}
+			added[folded], written[p] = p, true
 			i := strings.LastIndexByte(p, '/')
 			if i < 0 {
 				break
@@ -115,19 +119,18 @@ func (c *checker) paths() {
 		}
 	}
 	if len(added) > 0 {
-		c.collisions(added)
+		c.collisions(added, written)
 	}
 }
 
 // collisions compares every path of the tree, and every directory, with the new
-// ones.
-func (c *checker) collisions(added map[string]string) {
-	reported := map[string]bool{}
+// ones. Seen are those that were looked at.
+func (c *checker) collisions(added map[string]string, seen map[string]bool) {
 	last := ""
 	for _, path := range c.in.Tree {
 		for p := path; ; {
-			if at, ok := added[pathname.Fold(p)]; ok && at != p && !reported[p] {
-				reported[p] = true
+			if at, ok := added[pathname.Fold(p)]; ok && at != p && !seen[p] {
+				seen[p] = true
 				c.out.Violations = append(c.out.Violations, Violation{
 					Code: P013, Severity: Error, Path: shownPath(at), Op: Create,
 					Message: shownPath(at) + " and " + shownPath(p) + " are one path on file systems that fold case or Unicode forms",
