@@ -257,6 +257,47 @@ func FlowLog(w io.Writer, v view.FlowLog, s Style) error {
 	return err
 }
 
+// FlowFeedback writes the bundle of a stage.
+func FlowFeedback(w io.Writer, v view.FlowFeedback, s Style) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Feedback on %s, round %d, for stage %s\n\n", v.Run, v.Round, Line(v.ToStage))
+	if v.PlanToken != "" {
+		fmt.Fprintf(&b, "plan token  %s\n", v.PlanToken)
+	}
+	if v.RejectedTree != "" {
+		fmt.Fprintf(&b, "rejected    tree %.12s: the same tree is not taken again\n", v.RejectedTree)
+	}
+	if v.Remaining.Rounds != nil {
+		fmt.Fprintf(&b, "rounds left %d\n", *v.Remaining.Rounds)
+	}
+	if len(v.Findings) == 0 {
+		b.WriteString("no finding needs an answer\n")
+	}
+	for _, f := range v.Findings {
+		b.WriteByte('\n')
+		findingLine(&b, f)
+		if f.Expected != "" || f.Actual != "" {
+			fmt.Fprintf(&b, "    expected %s, got %s\n", Line(f.Expected), Line(f.Actual))
+		}
+		for _, line := range strings.Split(strings.TrimRight(f.Detail, "\n"), "\n") {
+			if line != "" {
+				fmt.Fprintf(&b, "    %s\n", Line(line))
+			}
+		}
+		if len(f.Repro) > 0 {
+			fmt.Fprintf(&b, "    shown by: %s\n", Line(strings.Join(f.Repro, " ")))
+		}
+	}
+	for _, c := range v.ClaimsRefuted {
+		fmt.Fprintf(&b, "not corrected: %s\n", Line(c))
+	}
+	if n := len(v.Closed); n > 0 {
+		fmt.Fprintf(&b, "\n%d findings are closed\n", n)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
 // firstOf is a text of at most n characters.
 func firstOf(s string, n int) string {
 	if r := []rune(s); len(r) > n {

@@ -247,3 +247,24 @@ type FlowLogLine struct {
 	Code      string    `json:"code,omitempty"` // of a refusal
 	Summary   string    `json:"summary"`
 }
+
+// FlowFeedback is what a stage is told after its work came back.
+type FlowFeedback struct {
+	Schema        string        `json:"schema"`
+	Run           string        `json:"run"`
+	Round         int           `json:"round"`
+	ToStage       string        `json:"to_stage"`
+	Plan          string        `json:"plan"`
+	PlanToken     string        `json:"plan_token"`
+	RejectedTree  string        `json:"rejected_tree,omitempty"`
+	Findings      []FlowFinding `json:"findings"` // that need an answer
+	Closed        []FlowFinding `json:"closed"`
+	ClaimsRefuted []string      `json:"claims_refuted"`
+	Remaining     FlowRemaining `json:"remaining"`
+	Digest        string        `json:"digest"` // of all of the above
+}
+
+// FlowRemaining is what is left of the budget of a run; null: no bound.
+type FlowRemaining struct {
+	Rounds *int `json:"rounds"`
+}
