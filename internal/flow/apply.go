@@ -36,6 +36,7 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		return r.opened(f)
 	case *PlanSubmitted:
 		r.Proposed = &Plan{ID: f.Plan, Revision: f.Revision, Supersedes: f.Supersedes, Contract: f.Contract, Kind: f.PlanKind, Producer: f.Actor}
+		r.Plans = append(r.Plans, *r.Proposed)
 		s.submitted(Subject{Plan: f.Plan}, f.Input, f.Gates, f.Fence, h)
 		r.remark(h, "submit", f.Note, "")
 	case *PlanAccepted:

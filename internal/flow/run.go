@@ -36,8 +36,9 @@ type Run struct {
 	Expires      time.Time // zero: never
 
 	Stages   []Stage
-	Proposed *Plan // the contract handed in last
-	Plan     *Plan // the contract that binds; nil before one is accepted
+	Proposed *Plan  // the contract handed in last
+	Plans    []Plan // every contract that was handed in
+	Plan     *Plan  // the contract that binds; nil before one is accepted
 	Findings []Finding
 	Waivers  []Waiver
 	Remarks  []Remark
@@ -256,6 +257,7 @@ func (r *Run) clone() Run {
 		s := &out.Stages[i]
 		s.Evidence, s.Given, s.Vetoes, s.Past, s.Producers = maps.Clone(s.Evidence), slices.Clone(s.Given), slices.Clone(s.Vetoes), slices.Clone(s.Past), slices.Clone(s.Producers)
 	}
+	out.Plans = slices.Clone(r.Plans)
 	out.Findings, out.Waivers, out.Remarks, out.Answers = slices.Clone(r.Findings), slices.Clone(r.Waivers), slices.Clone(r.Remarks), slices.Clone(r.Answers)
 	out.Exports, out.Probes, out.idem, out.Delivery = slices.Clone(r.Exports), maps.Clone(r.Probes), maps.Clone(r.idem), maps.Clone(r.Delivery)
 	return out
