@@ -305,3 +305,46 @@ func firstOf(s string, n int) string {
 	}
 	return s
 }
+
+// FlowLint writes what is wrong with a contract.
+func FlowLint(w io.Writer, v view.FlowLint, _ Style) error {
+	var b strings.Builder
+	if len(v.Problems) == 0 {
+		b.WriteString("the contract would be taken\n")
+	}
+	for _, p := range v.Problems {
+		fmt.Fprintf(&b, "%-5s  %s: %s: %s\n", p.Severity, p.Code, Line(p.Where), Line(p.Message))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// FlowPlanDiff writes where two revisions differ.
+func FlowPlanDiff(w io.Writer, v view.FlowPlanDiff, _ Style) error {
+	var b strings.Builder
+	if len(v.Changes) == 0 {
+		fmt.Fprintf(&b, "revisions %d and %d are the same\n", v.Old, v.New)
+	}
+	for _, c := range v.Changes {
+		fmt.Fprintf(&b, "%s\n", Line(c))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// FlowExplained writes what a run needs, has and lacks.
+func FlowExplained(w io.Writer, v view.FlowExplained, _ Style) error {
+	var b strings.Builder
+	for _, l := range v.Lines {
+		have := l.Have
+		if have == "" {
+			have = "-"
+		}
+		fmt.Fprintf(&b, "%-10s  %-40s  %-14s  %s\n", Line(l.Stage), Line(l.Need), Line(have), firstOf(Line(l.Missing), 140))
+	}
+	if len(v.Lines) == 0 {
+		fmt.Fprintf(&b, "policy %s asks for nothing but decisions of the owners\n", Line(v.Policy))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
