@@ -24,7 +24,7 @@ func FlowAdvance(w io.Writer, v view.FlowAdvance, s Style) error {
 	for _, f := range v.Findings {
 		findingLine(&b, f)
 	}
-	if v.RunDir != "" && v.Stage == "" && v.Decision == nil {
+	if v.RunDir != "" {
 		fmt.Fprintf(&b, "run         %s\ndirectory   %s\n", v.RunID, v.RunDir)
 	}
 	_, err := io.WriteString(w, b.String())

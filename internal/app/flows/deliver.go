@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
 	"github.com/proveto/proveto/internal/flow/policy"
@@ -94,7 +95,7 @@ func (f *Flows) preview(ctx context.Context, q Request, k known, snaps *snapshot
 		return snapshot.Merge{}, fault.New(fault.Refused, flow.CodeNothingSubmitted, "run %s holds no snapshot: there is nothing to deliver", k.ID).
 			Hint("proveto flow report %s", k.ID)
 	}
-	m, err := snaps.MergePreview(ctx, repo, f.targetOf(k), k.Base.Commit, work.Tree)
+	m, err := f.merged(ctx, k, snaps, repo, work.Tree)
 	if err != nil {
 		return m, err
 	}
@@ -122,6 +123,15 @@ func (f *Flows) preview(ctx context.Context, q Request, k known, snaps *snapshot
 	}
 	return m, fault.New(fault.Refused, CodeTreeMismatch, "%s; stage %s has to look again", why, reviewer).
 		Hint("proveto flow measure %s", k.ID).Hint("proveto flow rebase %s", k.ID)
+}
+
+// merged is the work together with the target as it is now.
+func (f *Flows) merged(ctx context.Context, k known, snaps *snapshot.Store, repo snapshot.Repo, tree evidence.Tree) (snapshot.Merge, error) {
+	target, err := snaps.Resolve(ctx, repo, f.targetOf(k))
+	if err != nil {
+		return snapshot.Merge{}, err
+	}
+	return snaps.MergePreview(ctx, repo, target.Commit, k.Base.Commit, tree)
 }
 
 // targetOf is the ref that the work is for, or the base where it is for none.

@@ -271,11 +271,7 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 		}
 	}
 	if g.Kind == policy.GateMerge {
-		target := k.Target
-		if target == "" {
-			target = k.Base.Commit
-		}
-		m, err := snaps.MergePreview(ctx, repo, target, k.Base.Commit, s.Subject.Tree)
+		m, err := f.merged(ctx, k, snaps, repo, s.Subject.Tree)
 		if err != nil {
 			return err
 		}
