@@ -33,6 +33,7 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 	}
 	switch f := f.(type) {
 	case *Opened:
+		r.BaseSeq = seq
 		return r.opened(f)
 	case *PlanSubmitted:
 		r.Proposed = &Plan{ID: f.Plan, Revision: f.Revision, Supersedes: f.Supersedes, Contract: f.Contract, Kind: f.PlanKind, Producer: f.Actor}
@@ -83,6 +84,7 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		s.State, s.Outcome, s.Because = Passed, f.Outcome, ""
 		s.passed = &pass{attempt: s.Attempt, subject: s.Subject, plan: s.Subject.Plan}
 	case *Rebased:
+		r.BaseSeq = seq
 		return r.rebased(f)
 	case *StaleFact:
 		for i := range s.Given {
@@ -123,7 +125,7 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 	case *Noted:
 		r.noted(f)
 	case *Delivered:
-		r.Delivered = f
+		r.Delivered, r.DeliveredSeq = f, seq
 	case *Exported:
 		r.Exports = append(r.Exports, *f)
 	case *Refused:

@@ -46,15 +46,16 @@ type Run struct {
 	Refusals int
 	Claims   int
 
-	Paused    bool
-	Cancelled bool
-	Capped    bool // rounds are used up
-	Why       string
-	Unplanned *Unplanned
-	Delivered *Delivered
-	Exports   []Exported
-	Probes    map[evidence.Digest]Probed // by gate digest: the last thing a probe showed
-	Delivery  map[string]int             // principal or launch → round of the bundle that reached them
+	Paused                bool
+	Cancelled             bool
+	Capped                bool // rounds are used up
+	Why                   string
+	Unplanned             *Unplanned
+	Delivered             *Delivered
+	BaseSeq, DeliveredSeq int64 // of the facts that pinned the base, and that delivered
+	Exports               []Exported
+	Probes                map[evidence.Digest]Probed // by gate digest: the last thing a probe showed
+	Delivery              map[string]int             // principal or launch → round of the bundle that reached them
 
 	Seq  int64     // of the last fact
 	Last time.Time // when that was

@@ -166,6 +166,9 @@ func (f *Flows) apply(ctx context.Context, led *ledger.Ledger, tx *store.Tx, k k
 	if ferr != nil {
 		return nil, ferr
 	}
+	if err := f.scopeGuard(ctx, known{Run: run}, ev); err != nil {
+		return nil, err
+	}
 	entries, err := appendFacts(ctx, led, tx, step.Facts)
 	if err != nil {
 		return nil, err

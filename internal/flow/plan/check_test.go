@@ -120,8 +120,11 @@ func TestCheckPassesWhatTheContractAllows(t *testing.T) {
 	want := Result{
 		Outcome: Pass, Violations: []Violation{}, Unmet: []string{}, Requirements: map[string]State{},
 		Matched: []Match{
-			{"auth/auth.go", Modify, "S1"}, {"auth/oauth.go", Create, "S1"}, {"auth/oauth_test.go", Create, "S3"},
-			{"go.mod", Modify, "S2"}, {"go.sum", Modify, "S2"},
+			{"auth/auth.go", Modify, "S1"},
+			{"auth/oauth.go", Create, "S1"},
+			{"auth/oauth_test.go", Create, "S3"},
+			{"go.mod", Modify, "S2"},
+			{"go.sum", Modify, "S2"},
 		},
 	}
 	if diff := cmp.Diff(want, r); diff != "" {
