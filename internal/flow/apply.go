@@ -130,6 +130,8 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		r.Exports = append(r.Exports, *f)
 	case *Refused:
 		r.Refusals += max(1, f.Count)
+		r.refusedAt = append(r.refusedAt, h.At)
+		r.refusedAt = r.refusedAt[max(0, len(r.refusedAt)-MostRefusals):]
 	}
 	r.unlock()
 	return nil

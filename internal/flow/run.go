@@ -35,16 +35,17 @@ type Run struct {
 	Opened       time.Time
 	Expires      time.Time // zero: never
 
-	Stages   []Stage
-	Proposed *Plan  // the contract handed in last
-	Plans    []Plan // every contract that was handed in
-	Plan     *Plan  // the contract that binds; nil before one is accepted
-	Findings []Finding
-	Waivers  []Waiver
-	Remarks  []Remark
-	Answers  []Answered
-	Refusals int
-	Claims   int
+	Stages    []Stage
+	Proposed  *Plan  // the contract handed in last
+	Plans     []Plan // every contract that was handed in
+	Plan      *Plan  // the contract that binds; nil before one is accepted
+	Findings  []Finding
+	Waivers   []Waiver
+	Remarks   []Remark
+	Answers   []Answered
+	Refusals  int
+	Claims    int
+	refusedAt []time.Time // of the last refusals, at most MostRefusals
 
 	Paused                bool
 	Cancelled             bool
@@ -231,6 +232,16 @@ func (r *Run) Replay(idem string) (Replay, bool) {
 	return p, ok
 }
 
+// MostRefusals is how many refusals of a run are recorded in a minute; the others
+// are counted, and the next one that is recorded says how many they were.
+const MostRefusals = 100
+
+// Flooded tells whether so many refusals were recorded in the minute before now
+// that the next one is only counted.
+func (r *Run) Flooded(now time.Time) bool {
+	return len(r.refusedAt) == MostRefusals && now.Sub(r.refusedAt[0]) < time.Minute
+}
+
 // Stage finds a stage by its id; nil when the policy has none of that name.
 func (r *Run) Stage(id string) *Stage {
 	for i := range r.Stages {
@@ -260,6 +271,7 @@ func (r *Run) clone() Run {
 	}
 	out.Plans = slices.Clone(r.Plans)
 	out.Findings, out.Waivers, out.Remarks, out.Answers = slices.Clone(r.Findings), slices.Clone(r.Waivers), slices.Clone(r.Remarks), slices.Clone(r.Answers)
+	out.refusedAt = slices.Clone(r.refusedAt)
 	out.Exports, out.Probes, out.idem, out.Delivery = slices.Clone(r.Exports), maps.Clone(r.Probes), maps.Clone(r.idem), maps.Clone(r.Delivery)
 	return out
 }
