@@ -164,17 +164,9 @@ func (f *Flows) planDiff(ctx context.Context, k known, s *flow.Stage, act *flow.
 		return err
 	}
 	res = res.Judged(func(v plan.Violation) bool { return f.waivedCode(k, s, v) })
-	bad, tried, err := plan.DiffProbe(in)
+	refused, err := plan.ProbeRefused(in)
 	if err != nil {
 		return err
-	}
-	refused := !tried // a scope of every path has no outside; its width is the lint's business
-	if tried {
-		probe, err := plan.Check(bad)
-		if err != nil {
-			return err
-		}
-		refused = probe.Outcome == plan.No && probe.Has(plan.P001)
 	}
 	act.Probed = &flow.Probed{Gate: act.Gate, GateDigest: e.GateDigest, Base: k.Base.Tree, Refused: refused}
 	e.Outcome = gate.Outcome(res.Outcome)

@@ -475,11 +475,11 @@ type widening struct {
 // wider tells which tolerances grew: in their order where there are as many as
 // before, else the widest of each kind.
 func (s strength) wider(now strength) []widening {
-	old, new := group(s.tolerances), group(now.tolerances)
+	was, is := group(s.tolerances), group(now.tolerances)
 	var out []widening
 	seen := map[string]bool{}
 	for _, t := range now.tolerances {
-		a, b := old[t.what], new[t.what]
+		a, b := was[t.what], is[t.what]
 		if seen[t.what] || len(a) == 0 {
 			continue
 		}
