@@ -259,9 +259,7 @@ func (o *ChooseOptions) candidates(ctx context.Context) iter.Seq2[candidate, err
 				}
 			}
 		}
-		if o.Roster.Enforced {
-			generated()
-		}
+		generated()
 	}
 }
 

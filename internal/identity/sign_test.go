@@ -243,7 +243,13 @@ func TestWeakSignaturesAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.what, err, c.says)
 		}
 	}
-	wantFault(t, VerifyStatement(authorized(good.pub), statement, strings.Repeat("x", maxSignature+1), FlowNamespace), fault.Tampered, CodeSignatureBad)
+	armored := good.statement(t, statement, sshsig.HashSHA512)
+	for _, bad := range []string{
+		armored + strings.Repeat("\n", maxSignature), "From: me\n" + armored, armored + "-- \nme\n", armored + armored, "",
+		strings.Replace(armored, "\n", "\nVersion: 2\n\n", 1), strings.ReplaceAll(armored, "SSH SIGNATURE", "SIGNATURE"),
+	} {
+		wantFault(t, VerifyStatement(authorized(good.pub), statement, bad, FlowNamespace), fault.Tampered, CodeSignatureBad)
+	}
 	_, err := Key{}.SignStatement(t.Context(), statement, FlowNamespace)
 	wantFault(t, err, fault.Refused, CodeNotAuthenticated)
 }
@@ -361,16 +367,30 @@ func TestKeyFilesThatCannotBeUsed(t *testing.T) {
 	two := freshKey(t).AuthorizedKey() + "\n"
 	write(t, dir, "two", two+two)
 	write(t, dir, "cert", certificate(t))
-	for name, code := range map[string]fault.Code{
-		"open": CodeKeyOpen, "dsa": CodeKeyBad, "short": CodeKeyBad, "lonely.pub": CodeKeyLocked, "directory": CodeKeyBad, "text": CodeKeyBad,
-		"large": CodeKeyBad, "broken": CodeKeyBad, "two": CodeKeyBad, "cert": CodeCertUnsupported, "nothing": CodeNotFound,
+	for _, x := range []struct {
+		name string
+		code fault.Code
+		says string
+	}{
+		{"open", CodeKeyOpen, "0644"},
+		{"dsa", CodeKeyBad, "no private key of"},
+		{"short", CodeKeyBad, "1024 bits"},
+		{"lonely.pub", CodeKeyLocked, "not in ssh-agent"},
+		{"directory", CodeKeyBad, "not a regular file"},
+		{"text", CodeKeyBad, "no public key"},
+		{"large", CodeKeyBad, "more than"},
+		{"broken", CodeKeyBad, "no private key"},
+		{"two", CodeKeyBad, "no public key"},
+		{"cert", CodeCertUnsupported, "certificate"},
+		{"nothing", CodeNotFound, "no key file"},
 	} {
+		name, code := x.name, x.code
 		c, err := keyFile{name: filepath.Join(dir, name)}.candidate(t.Context(), FromFlag)
 		if err == nil {
 			_, err = c.openFunc(t.Context())
 		}
-		if f := fault.From(err); f == nil || f.Code != code || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v, want %s and no quotation", name, err, code)
+		if f := fault.From(err); f == nil || f.Code != code || !strings.Contains(err.Error(), x.says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %s with %q and no quotation", name, err, code, x.says)
 		}
 	}
 }
@@ -404,10 +424,14 @@ func TestSignaturesOfAnAgentAreChecked(t *testing.T) {
 	silent := must[net.Listener](t)(net.Listen("unix", filepath.Join(dir, "silent")))
 	t.Cleanup(func() { silent.Close() })
 	go func() {
-		if c, err := silent.Accept(); err == nil {
-			c.Read(make([]byte, 1)) //nolint:errcheck // the question came
-			cancel()
+		c, err := silent.Accept()
+		if err != nil {
+			return
 		}
+		defer c.Close()
+		c.Read(make([]byte, 1)) //nolint:errcheck // the question came
+		cancel()
+		<-t.Context().Done() // and no answer
 	}()
 	if _, err := agentSocket(silent.Addr().String()).keys(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v, want that of the context", err)
