@@ -30,12 +30,7 @@ import (
 // realAgent starts an ssh-agent for the test, with the keys of the files in it.
 func realAgent(t testing.TB, files ...string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "agent") // the path of a socket has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "s")
+	socket := filepath.Join(shortDir(t), "s")
 	c := exec.Command("ssh-agent", "-D", "-a", socket)
 	out, err := c.StdoutPipe() // says that it listens
 	if err != nil {
@@ -59,6 +54,17 @@ func realAgent(t testing.TB, files ...string) string {
 		}
 	}
 	return socket
+}
+
+// shortDir is a directory for sockets, whose paths have to be short.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "agent") //nolint:usetesting // its directories are named after the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) }) //nolint:errcheck // a temporary directory
+	return dir
 }
 
 // keyTypesOfKeygen are the ways to make each type of key that needs no hardware.
@@ -398,8 +404,7 @@ func TestKeyFilesThatCannotBeUsed(t *testing.T) {
 // An agent that lies is found out before its signature is anywhere.
 func TestSignaturesOfAnAgentAreChecked(t *testing.T) {
 	t.Parallel()
-	dir := must[string](t)(os.MkdirTemp("", "agent"))
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortDir(t)
 	l := must[net.Listener](t)(net.Listen("unix", filepath.Join(dir, "s")))
 	t.Cleanup(func() { l.Close() })
 	ring := agent.NewKeyring()
