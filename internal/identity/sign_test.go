@@ -63,7 +63,7 @@ func shortDir(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) }) //nolint:errcheck // a temporary directory
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
 
