@@ -233,7 +233,7 @@ func (t *turn) rebase(a Rebase) *fault.Error {
 	case dev == nil || dev.Attempt == 0:
 	case a.Subject == nil:
 		t.find(dev, Finding{
-			Category: "defect", Severity: Block, Message: fmt.Sprintf("the work does not apply to the new base: conflicts in %s", joinSome(a.Conflicts)),
+			Category: "defect", Severity: Block, Message: fmt.Sprintf("the work does not apply to the new base: conflicts in %s", Some(a.Conflicts)),
 		}, kindEngine)
 		t.backTo(dev, dev, "conflict with the new base")
 	case t.run.upstream(dev):
@@ -255,8 +255,8 @@ func (t *turn) deliver(a Deliver) *fault.Error {
 	return nil
 }
 
-// joinSome lists the first few of many.
-func joinSome(list []string) string {
+// Some lists the first few of many.
+func Some(list []string) string {
 	const most = 5
 	if len(list) <= most {
 		return strings.Join(list, ", ")

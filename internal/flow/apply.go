@@ -33,9 +33,11 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 	}
 	switch f := f.(type) {
 	case *Opened:
+		r.BaseSeq = seq
 		return r.opened(f)
 	case *PlanSubmitted:
 		r.Proposed = &Plan{ID: f.Plan, Revision: f.Revision, Supersedes: f.Supersedes, Contract: f.Contract, Kind: f.PlanKind, Producer: f.Actor}
+		r.Plans = append(r.Plans, *r.Proposed)
 		s.submitted(Subject{Plan: f.Plan}, f.Input, f.Gates, f.Fence, h)
 		r.remark(h, "submit", f.Note, "")
 	case *PlanAccepted:
@@ -53,7 +55,7 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		s.State, s.Lease = table[s.State][MoveLeaseLost].to, nil
 	case *Submitted:
 		s.submitted(f.Subject, f.Input, f.Gates, f.Fence, h)
-		s.Failed = f.Retry
+		s.Failed, s.Carries = f.Retry, f.Carries
 		if f.Risk != "" {
 			r.Risk = f.Risk
 		}
@@ -79,15 +81,19 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		s.State, s.Outcome, s.Because = Passed, f.Outcome, ""
 		s.passed = &pass{attempt: s.Attempt, subject: s.Subject, plan: s.Subject.Plan}
 	case *Carried:
-		s.State, s.Outcome, s.Input, s.Subject, s.Because = Passed, f.Outcome, f.Input, f.Subject, ""
+		s.State, s.Outcome, s.Because = Passed, f.Outcome, ""
 		s.passed = &pass{attempt: s.Attempt, subject: s.Subject, plan: s.Subject.Plan}
 	case *Rebased:
+		r.BaseSeq = seq
 		return r.rebased(f)
 	case *StaleFact:
 		for i := range s.Given {
 			if slices.Contains(f.Void, s.Given[i].ID) {
 				s.Given[i].Void = f.Because
 			}
+		}
+		if len(f.Void) > 0 {
+			s.passed = nil // what a lost key approved carries nothing
 		}
 		s.inputChanged(f.Because)
 	case *Reopened:
@@ -119,11 +125,13 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 	case *Noted:
 		r.noted(f)
 	case *Delivered:
-		r.Delivered = f
+		r.Delivered, r.DeliveredSeq = f, seq
 	case *Exported:
 		r.Exports = append(r.Exports, *f)
 	case *Refused:
 		r.Refusals += max(1, f.Count)
+		r.refusedAt = append(r.refusedAt, h.At)
+		r.refusedAt = r.refusedAt[max(0, len(r.refusedAt)-MostRefusals):]
 	}
 	r.unlock()
 	return nil
@@ -193,7 +201,7 @@ func (r *Run) unlock() {
 func (s *Stage) submitted(sub Subject, input evidence.Digest, gates []evidence.Digest, fence int, h *Head) {
 	s.close()
 	s.Attempt, s.Fence, s.Subject, s.Input, s.GateIDs, s.Producer, s.Lease, s.Failed = h.Attempt, fence, sub, input, gates, h.Actor, nil, 0
-	s.Evidence, s.Given, s.Because = nil, nil, ""
+	s.Evidence, s.Given, s.Because, s.Carries = nil, nil, "", ""
 	if h.Actor.Kind != kindEngine && !slices.Contains(s.Producers, h.Actor) {
 		s.Producers = append(s.Producers, h.Actor)
 	}
@@ -225,7 +233,7 @@ func (r *Run) measured(s *Stage, f *Measured, seq int64) {
 	if s.Evidence == nil {
 		s.Evidence = map[string]Evidence{}
 	}
-	e := Evidence{Evidence: f.Evidence, Seq: seq}
+	e := Evidence{Evidence: f.Evidence, Merged: f.Merged, Seq: seq}
 	if old, ok := s.Evidence[f.Gate]; ok {
 		e.Waiver = old.Waiver
 	}
@@ -273,6 +281,8 @@ func (r *Run) weigh(s *Stage) StageState {
 		}
 	}
 	switch {
+	case r.hopeless(s): // what breaks the plan is not built
+		return table[Measuring][MoveNo].to
 	case missing > 0:
 		return Measuring
 	case refused > 0:
@@ -281,6 +291,17 @@ func (r *Run) weigh(s *Stage) StageState {
 		return table[Measuring][MoveNotMeasured].to
 	}
 	return table[Measuring][MoveAllPass].to
+}
+
+// hopeless tells work, or a plan, that breaks the rules of the plan: nothing else
+// about it need be measured.
+func (r *Run) hopeless(s *Stage) bool {
+	for _, g := range []string{policy.PlanLint, policy.PlanDiff} {
+		if e, ok := s.Evidence[g]; ok && e.Outcome == gate.No && e.Waiver == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // comeBack counts a round of a stage that makes something: it has to make it

@@ -71,8 +71,9 @@ type Measure struct {
 	Fence    int
 	Gate     string
 	Evidence gate.Evidence
-	Issues   []Finding // what it found; category, message, place and detail are used
-	Probed   *Probed   // what the gate did with its probe, when that was tried now
+	Merged   evidence.Tree // that a merge gate judged
+	Issues   []Finding     // what it found; category, message, place and detail are used
+	Probed   *Probed       // what the gate did with its probe, when that was tried now
 }
 
 // Remeasure starts the gates of a stage that could not be measured again.

@@ -205,6 +205,8 @@ type Submitted struct {
 	Note    string            `json:"note,omitempty"`
 	Signed  *Signature        `json:"signed,omitempty"`
 	Retry   int               `json:"retry,omitempty"` // measurements of the same input that could not be made
+	// Carries is the rule by which the last pass stands when the gates pass.
+	Carries string `json:"carries,omitempty"`
 	// What the submitter showed: the token, or the flag that asks for a waiver.
 	Token     string `json:"token,omitempty"`
 	Unplanned bool   `json:"unplanned,omitempty"`
@@ -238,6 +240,8 @@ type Measured struct {
 	Gate     string        `json:"gate"`
 	Fence    int           `json:"fence"`
 	Evidence gate.Evidence `json:"evidence"`
+	// Merged is the tree that a merge gate judged: work and target together.
+	Merged evidence.Tree `json:"merged_tree,omitempty"`
 	// Issues are the keys of what the gate found: a finding whose key is here was
 	// seen again.
 	Issues []evidence.Digest `json:"issues,omitempty"`
@@ -288,12 +292,10 @@ type PassedFact struct {
 // measured to hold.
 type Carried struct {
 	Head
-	Rule  string          `json:"rule"`
-	From  int             `json:"from"` // attempt
-	Input evidence.Digest `json:"input"`
-	// Outcome is what the pass stands on now.
-	Outcome evidence.Digest `json:"outcome"`
-	Subject Subject         `json:"subject"`
+	Rule    string          `json:"rule"`
+	From    int             `json:"from"` // attempt
+	Input   evidence.Digest `json:"input"`
+	Outcome evidence.Digest `json:"outcome"` // of what the pass stands on now
 }
 
 // Rebased pins another base.
@@ -393,6 +395,8 @@ type Delivered struct {
 	Tree   evidence.Tree `json:"tree"`
 	Ref    string        `json:"ref"`
 	Old    string        `json:"old"` // zeros for a new ref
+	// Revert takes it back while the ref still stands there.
+	Revert []string `json:"revert,omitempty"`
 }
 
 // Exported says that a snapshot left without credit.

@@ -28,7 +28,7 @@ func (t *turn) doMeasure(a Measure) *fault.Error {
 	if a.Evidence.Outcome == gate.No && len(a.Issues) == 0 {
 		a.Issues = []Finding{{Category: t.fault(s), Message: orText(a.Evidence.Reason, "gate "+a.Gate+" says no")}}
 	}
-	f := &Measured{Head: Head{Actor: Engine()}, Gate: a.Gate, Fence: a.Fence, Evidence: a.Evidence}
+	f := &Measured{Head: Head{Actor: Engine()}, Gate: a.Gate, Fence: a.Fence, Evidence: a.Evidence, Merged: a.Merged}
 	for _, x := range a.Issues {
 		x.Gate = a.Gate
 		f.Issues = append(f.Issues, x.key())
@@ -138,6 +138,9 @@ func (t *turn) settleStage(s *Stage) bool {
 	case s.State == Ready && s.Failed > 0 && s.Failed <= t.run.Policy.Limits.Retries && s.again() && t.run.upstream(s):
 		t.engineSubmit(s, s.Subject, s.Producer, s.Failed)
 		return true
+	case s.State == Deciding && s.Carries != "" && s.passed != nil && !s.vetoed(s.Input):
+		t.add(&Carried{Head: Head{Actor: Engine()}, Rule: s.Carries, From: s.passed.attempt, Input: s.Input, Outcome: s.outcome()}, s)
+		return true
 	case s.State == Deciding && t.engineDecides(s) && !s.vetoed(s.Input):
 		t.pass(s, kindEngine)
 		return true
@@ -167,12 +170,7 @@ func (t *turn) byItself(s *Stage) bool {
 	sub := t.run.tree()
 	sub.Note = ""
 	if rule, ok := t.carries(s, sub); ok {
-		next := *s
-		next.Subject = sub
-		t.add(&Carried{
-			Head: Head{Actor: Engine()}, Rule: rule, From: s.passed.attempt, Subject: sub,
-			Input: t.run.input(s, s.Attempt, sub, t.gates(s)), Outcome: next.outcome(),
-		}, s)
+		t.engineCarry(s, sub, rule)
 		return true
 	}
 	t.engineSubmit(s, sub, Engine(), 0)

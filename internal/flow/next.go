@@ -104,7 +104,9 @@ func (t *turn) act() *fault.Error {
 	if err := t.do(); err != nil {
 		return err
 	}
-	t.settle()
+	if _, stays := t.e.Do.(Invalidate); !stays {
+		t.settle()
+	}
 	return nil
 }
 

@@ -646,3 +646,28 @@ func invariants(rt *rapid.T, r *Run) {
 		rt.Fatalf("status %s at stage %s", st.Word, st.Stage)
 	}
 }
+
+func TestFloodOfRefusals(t *testing.T) {
+	t.Parallel()
+	b := open(t, policy.Manual, false)
+	refuse := func(at time.Time) {
+		e := local(policy.Planner)
+		e.Now, e.Do = at, Refuse{Refused{Verb: "advance", Code: CodeWrongRole, What: "no"}}
+		b.must(e)
+	}
+	at := start
+	for range MostRefusals - 1 {
+		at = at.Add(100 * time.Millisecond)
+		refuse(at)
+	}
+	if b.run.Flooded(at) {
+		t.Error("99 refusals in ten seconds are a flood, want 100")
+	}
+	refuse(at)
+	if !b.run.Flooded(at) || b.run.Flooded(at.Add(time.Minute)) {
+		t.Error("100 refusals in a minute are no flood, or one that never ends")
+	}
+	if b.run.Refusals != MostRefusals {
+		t.Errorf("%d refusals, want %d", b.run.Refusals, MostRefusals)
+	}
+}

@@ -35,25 +35,28 @@ type Run struct {
 	Opened       time.Time
 	Expires      time.Time // zero: never
 
-	Stages   []Stage
-	Proposed *Plan // the contract handed in last
-	Plan     *Plan // the contract that binds; nil before one is accepted
-	Findings []Finding
-	Waivers  []Waiver
-	Remarks  []Remark
-	Answers  []Answered
-	Refusals int
-	Claims   int
+	Stages    []Stage
+	Proposed  *Plan  // the contract handed in last
+	Plans     []Plan // every contract that was handed in
+	Plan      *Plan  // the contract that binds; nil before one is accepted
+	Findings  []Finding
+	Waivers   []Waiver
+	Remarks   []Remark
+	Answers   []Answered
+	Refusals  int
+	Claims    int
+	refusedAt []time.Time // of the last refusals, at most MostRefusals
 
-	Paused    bool
-	Cancelled bool
-	Capped    bool // rounds are used up
-	Why       string
-	Unplanned *Unplanned
-	Delivered *Delivered
-	Exports   []Exported
-	Probes    map[evidence.Digest]Probed // by gate digest: the last thing a probe showed
-	Delivery  map[string]int             // principal or launch → round of the bundle that reached them
+	Paused                bool
+	Cancelled             bool
+	Capped                bool // rounds are used up
+	Why                   string
+	Unplanned             *Unplanned
+	Delivered             *Delivered
+	BaseSeq, DeliveredSeq int64 // of the facts that pinned the base, and that delivered
+	Exports               []Exported
+	Probes                map[evidence.Digest]Probed // by gate digest: the last thing a probe showed
+	Delivery              map[string]int             // principal or launch → round of the bundle that reached them
 
 	Seq  int64     // of the last fact
 	Last time.Time // when that was
@@ -78,6 +81,7 @@ type Stage struct {
 	Outcome   evidence.Digest // what a pass stands on
 	Because   string          // why the pass is stale
 	Round     int             // how often the run came back to this stage
+	Carries   string          // rule by which the last pass stands when the gates of this attempt pass
 	Failed    int             // measurements of the current attempt that could not be made
 	Past      []Attempt
 	passed    *pass // the last pass, for the carry rules
@@ -99,7 +103,8 @@ type Lease struct {
 // Evidence is the outcome of a gate on the subject of an attempt.
 type Evidence struct {
 	gate.Evidence
-	Waiver string // id of the waiver by which a no or a not measured counts as passed
+	Merged evidence.Tree // that a merge gate judged
+	Waiver string        // id of the waiver by which a no or a not measured counts as passed
 	Seq    int64
 }
 
@@ -227,6 +232,16 @@ func (r *Run) Replay(idem string) (Replay, bool) {
 	return p, ok
 }
 
+// MostRefusals is how many refusals of a run are recorded in a minute; the others
+// are counted, and the next one that is recorded says how many they were.
+const MostRefusals = 100
+
+// Flooded tells whether so many refusals were recorded in the minute before now
+// that the next one is only counted.
+func (r *Run) Flooded(now time.Time) bool {
+	return len(r.refusedAt) == MostRefusals && now.Sub(r.refusedAt[0]) < time.Minute
+}
+
 // Stage finds a stage by its id; nil when the policy has none of that name.
 func (r *Run) Stage(id string) *Stage {
 	for i := range r.Stages {
@@ -254,7 +269,9 @@ func (r *Run) clone() Run {
 		s := &out.Stages[i]
 		s.Evidence, s.Given, s.Vetoes, s.Past, s.Producers = maps.Clone(s.Evidence), slices.Clone(s.Given), slices.Clone(s.Vetoes), slices.Clone(s.Past), slices.Clone(s.Producers)
 	}
+	out.Plans = slices.Clone(r.Plans)
 	out.Findings, out.Waivers, out.Remarks, out.Answers = slices.Clone(r.Findings), slices.Clone(r.Waivers), slices.Clone(r.Remarks), slices.Clone(r.Answers)
+	out.refusedAt = slices.Clone(r.refusedAt)
 	out.Exports, out.Probes, out.idem, out.Delivery = slices.Clone(r.Exports), maps.Clone(r.Probes), maps.Clone(r.idem), maps.Clone(r.Delivery)
 	return out
 }
@@ -313,4 +330,31 @@ func (r *Run) waiver(what, stage string, at time.Time) *Waiver {
 		}
 	}
 	return nil
+}
+
+// Work is what the developer handed in last; zero before that.
+func (r *Run) Work() Subject { return r.tree() }
+
+// StageOf is the id of the last stage of a role; empty when there is none.
+func (r *Run) StageOf(role policy.Role) string {
+	for i := len(r.Stages) - 1; i >= 0; i-- {
+		if r.Stages[i].Role == role {
+			return r.Stages[i].ID
+		}
+	}
+	return ""
+}
+
+// Approved is the merged tree that was measured for the pass of the last merge
+// gate; empty when no stage has one.
+func (r *Run) Approved() evidence.Tree {
+	for i := len(r.Stages) - 1; i >= 0; i-- {
+		s := &r.Stages[i]
+		for _, g := range s.Gates {
+			if x, ok := r.Policy.Gate(g); ok && x.Kind == policy.GateMerge && s.State == Passed {
+				return s.Evidence[g].Merged
+			}
+		}
+	}
+	return ""
 }

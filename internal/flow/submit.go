@@ -183,7 +183,7 @@ func (t *turn) answeredAll(s *Stage) *fault.Error {
 	round, got := t.run.Delivery[who]
 	switch {
 	case len(open) > 0:
-		return fault.New(fault.Refused, CodeFindingsOpen, "findings %s are not answered", joinSome(open)).
+		return fault.New(fault.Refused, CodeFindingsOpen, "findings %s are not answered", Some(open)).
 			Hint("proveto flow feedback %s", t.run.ID).Hint("proveto flow answer %s %s --addressed", t.run.ID, open[0])
 	case blocking && (!got || round < s.Round):
 		return fault.New(fault.Refused, CodeFindingsOpen, "the feedback of round %d was not delivered to %s", s.Round, who).
@@ -255,10 +255,19 @@ func (t *turn) capped(s *Stage) *fault.Error {
 
 // engineSubmit lets a stage judge what its upstream stages passed.
 func (t *turn) engineSubmit(s *Stage, subject Subject, producer Actor, retry int) {
-	gates := t.gates(s)
-	f := &Submitted{Head: Head{Actor: producer, Attempt: s.Attempt + 1}, Subject: subject, Gates: gates, Fence: s.Fence + 1, Retry: retry}
-	f.Input = t.run.input(s, f.Attempt, subject, gates)
-	t.add(f, s)
+	t.byEngine(s, subject, Submitted{Head: Head{Actor: producer}, Retry: retry})
+}
+
+// engineCarry does the same for a stage whose last pass stands by a rule of the
+// policy, once its gates pass.
+func (t *turn) engineCarry(s *Stage, subject Subject, rule string) {
+	t.byEngine(s, subject, Submitted{Head: Head{Actor: Engine()}, Carries: rule})
+}
+
+func (t *turn) byEngine(s *Stage, subject Subject, f Submitted) {
+	f.Attempt, f.Subject, f.Gates, f.Fence = s.Attempt+1, subject, t.gates(s), s.Fence+1
+	f.Input = t.run.input(s, f.Attempt, subject, f.Gates)
+	t.add(&f, s)
 }
 
 // remeasure starts the gates of a stage again whose measurement failed.
@@ -271,6 +280,7 @@ func (t *turn) remeasure(s *Stage) *fault.Error {
 		f.Input = t.run.input(s, f.Attempt, s.Subject, f.Gates)
 		t.add(f, s)
 	case s.State == Measuring:
+	case s.State == Stale && t.run.upstream(s): // it is handed in again by itself
 	default:
 		return fault.New(fault.Refused, CodeOutOfOrder, "stage %s of run %s is %s: there is nothing to measure", s.ID, t.run.ID, s.State).
 			Hint("proveto flow status %s", t.run.ID)

@@ -24,7 +24,7 @@ func FlowAdvance(w io.Writer, v view.FlowAdvance, s Style) error {
 	for _, f := range v.Findings {
 		findingLine(&b, f)
 	}
-	if v.RunDir != "" && v.Stage == "" && v.Decision == nil {
+	if v.RunDir != "" {
 		fmt.Fprintf(&b, "run         %s\ndirectory   %s\n", v.RunID, v.RunDir)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -257,10 +257,94 @@ func FlowLog(w io.Writer, v view.FlowLog, s Style) error {
 	return err
 }
 
+// FlowFeedback writes the bundle of a stage.
+func FlowFeedback(w io.Writer, v view.FlowFeedback, s Style) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Feedback on %s, round %d, for stage %s\n\n", v.Run, v.Round, Line(v.ToStage))
+	if v.PlanToken != "" {
+		fmt.Fprintf(&b, "plan token  %s\n", v.PlanToken)
+	}
+	if v.RejectedTree != "" {
+		fmt.Fprintf(&b, "rejected    tree %.12s: the same tree is not taken again\n", v.RejectedTree)
+	}
+	if v.Remaining.Rounds != nil {
+		fmt.Fprintf(&b, "rounds left %d\n", *v.Remaining.Rounds)
+	}
+	if len(v.Findings) == 0 {
+		b.WriteString("no finding needs an answer\n")
+	}
+	for _, f := range v.Findings {
+		b.WriteByte('\n')
+		findingLine(&b, f)
+		if f.Expected != "" || f.Actual != "" {
+			fmt.Fprintf(&b, "    expected %s, got %s\n", Line(f.Expected), Line(f.Actual))
+		}
+		for _, line := range strings.Split(strings.TrimRight(f.Detail, "\n"), "\n") {
+			if line != "" {
+				fmt.Fprintf(&b, "    %s\n", Line(line))
+			}
+		}
+		if len(f.Repro) > 0 {
+			fmt.Fprintf(&b, "    shown by: %s\n", Line(strings.Join(f.Repro, " ")))
+		}
+	}
+	for _, c := range v.ClaimsRefuted {
+		fmt.Fprintf(&b, "not corrected: %s\n", Line(c))
+	}
+	if n := len(v.Closed); n > 0 {
+		fmt.Fprintf(&b, "\n%d findings are closed\n", n)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
 // firstOf is a text of at most n characters.
 func firstOf(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
 	}
 	return s
+}
+
+// FlowLint writes what is wrong with a contract.
+func FlowLint(w io.Writer, v view.FlowLint, _ Style) error {
+	var b strings.Builder
+	if len(v.Problems) == 0 {
+		b.WriteString("the contract would be taken\n")
+	}
+	for _, p := range v.Problems {
+		fmt.Fprintf(&b, "%-5s  %s: %s: %s\n", p.Severity, p.Code, Line(p.Where), Line(p.Message))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// FlowPlanDiff writes where two revisions differ.
+func FlowPlanDiff(w io.Writer, v view.FlowPlanDiff, _ Style) error {
+	var b strings.Builder
+	if len(v.Changes) == 0 {
+		fmt.Fprintf(&b, "revisions %d and %d are the same\n", v.Old, v.New)
+	}
+	for _, c := range v.Changes {
+		fmt.Fprintf(&b, "%s\n", Line(c))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// FlowExplained writes what a run needs, has and lacks.
+func FlowExplained(w io.Writer, v view.FlowExplained, _ Style) error {
+	var b strings.Builder
+	for _, l := range v.Lines {
+		have := l.Have
+		if have == "" {
+			have = "-"
+		}
+		fmt.Fprintf(&b, "%-10s  %-40s  %-14s  %s\n", Line(l.Stage), Line(l.Need), Line(have), firstOf(Line(l.Missing), 140))
+	}
+	if len(v.Lines) == 0 {
+		fmt.Fprintf(&b, "policy %s asks for nothing but decisions of the owners\n", Line(v.Policy))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -164,6 +164,28 @@ func TestWhatIsDeliveredNeedsNothingOfOurs(t *testing.T) {
 	}
 }
 
+// What the target has is not written once more.
+func TestDeliverWritesOnlyWhatIsNew(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir := b.repo("r", map[string]string{"a": "1\n", "d/e": "2\n", "d/f": "3\n", "other/x": "x\n"})
+	b.run(dir, "gc", "-q")
+	write(t, dir, map[string]string{"d/e": "new\n"})
+	repo := b.locate(dir)
+	got, err := b.store.Deliver(t.Context(), repo, b.delivery(repo))
+	must(t, err)
+	var want []string
+	for _, name := range []string{"", "^{tree}", ":d", ":d/e"} {
+		id := b.run(dir, "rev-parse", got.Commit+name)
+		want = append(want, filepath.Join(repo.Objects, id[:2], id[2:]))
+	}
+	slices.Sort(want)
+	loose, err := filepath.Glob(filepath.Join(repo.Objects, "??", "*"))
+	if diff := cmp.Diff(want, loose); err != nil || diff != "" {
+		t.Errorf("objects written (-want +got, %v):\n%s", err, diff)
+	}
+}
+
 func TestDeliverFromAShallowClone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -324,6 +346,12 @@ func TestDeliverRefusesWhatIsNoFreshBranch(t *testing.T) {
 			t.Errorf("Deliver with %s = %+v, want an error", what, got)
 		}
 	}
+	// It would throw away what the branch has.
+	d := good
+	d.Ref, d.Old, d.Parents = "refs/heads/leaf", repo.Head, []string{b.run(dir, "commit-tree", "-m", "x", "HEAD^{tree}")}
+	if got, err := b.store.Deliver(t.Context(), repo, d); !fault.Has(err, "internal") {
+		t.Errorf("Deliver of what does not continue the branch = %+v, %v, want internal", got, err)
+	}
 	if now := b.run(dir, "for-each-ref"); now != refs {
 		t.Errorf("references = %s, want %s", now, refs)
 	}
@@ -476,9 +504,10 @@ func TestTheBranchIsMovedWhenWeAreKilledMeanwhile(t *testing.T) {
 	must(t, mkfifo(ended))
 	git := realGit(t)
 	fake := script(t, `case " $* " in *" update-ref "*)
+	exec 9> '`+ended+`'
 	kill -9 $PPID
 	while kill -0 $PPID 2>/dev/null && [ "$(cut -d' ' -f4 /proc/$$/stat)" = $PPID ]; do :; done
-	`+git+` "$@"; echo $? > '`+ended+`'; exit;; esac
+	`+git+` "$@"; echo $? >&9; exit;; esac
 exec `+git+` "$@"`)
 	cmd := b.child("deliver", dir, fake)
 	must(t, cmd.Start())

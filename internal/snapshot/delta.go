@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha1" //nolint:gosec // git's own name of an object
+	"crypto/sha1"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -110,7 +110,7 @@ func emptyTree(format string) evidence.Tree {
 	if format == "sha256" {
 		return evidence.Tree(fmt.Sprintf("%x", sha256.Sum256([]byte(object))))
 	}
-	return evidence.Tree(fmt.Sprintf("%x", sha1.Sum([]byte(object)))) //nolint:gosec // git's own name of an object
+	return evidence.Tree(fmt.Sprintf("%x", sha1.Sum([]byte(object))))
 }
 
 var errDelta = errors.New("git's comparison does not parse")

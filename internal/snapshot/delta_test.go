@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -345,16 +346,23 @@ func thousand(b *testing.B) (*Store, Snapshot) {
 	return s, snap
 }
 
+// The blobs of the commit are loose, as after a commit, or packed, as in a clone.
 func BenchmarkDeltas(b *testing.B) {
 	s, snap := thousand(b)
-	n, before := 0, childUsage(b)
-	defer reportCPU(b, before)
-	for b.Loop() {
-		d, err := s.Deltas(b.Context(), snap.Repo, snap.Base, snap.Tree)
-		if err != nil {
-			b.Fatal(err)
-		}
-		n = len(d)
+	for _, name := range []string{"loose", "packed"} {
+		b.Run(name, func(b *testing.B) {
+			if name == "packed" {
+				if out, err := exec.Command("git", "-C", snap.Repo.Root, "gc", "-q").CombinedOutput(); err != nil {
+					b.Fatalf("git gc: %v: %s", err, out)
+				}
+			}
+			before := childUsage(b)
+			for b.Loop() {
+				if d, err := s.Deltas(b.Context(), snap.Repo, snap.Base, snap.Tree); err != nil || len(d) != 1100 {
+					b.Fatalf("%d paths, %v", len(d), err)
+				}
+			}
+			reportCPU(b, before)
+		})
 	}
-	b.ReportMetric(float64(n), "paths")
 }

@@ -170,6 +170,12 @@ func TestTreesAreReadThroughNoReplacement(t *testing.T) {
 	if got, err := b.store.ResolveCommit(t.Context(), b.locate(dir), "HEAD~1"); !fault.Has(err, CodeBaseUnresolved) {
 		t.Errorf("ResolveCommit(HEAD~1) = %s, %v, want %s", got, err, CodeBaseUnresolved)
 	}
+	// Nor through the older file of that kind.
+	must(t, os.WriteFile(filepath.Join(dir, ".git", "info", "grafts"), []byte(b.run(dir, "rev-parse", "HEAD")+" "+fake+"\n"), 0o600))
+	b.run(dir, "replace", "-d", b.run(dir, "rev-parse", "HEAD"))
+	if got, err := b.store.ResolveCommit(t.Context(), b.locate(dir), "HEAD~1"); !fault.Has(err, CodeBaseUnresolved) {
+		t.Errorf("ResolveCommit(HEAD~1) with a graft = %s, %v, want %s", got, err, CodeBaseUnresolved)
+	}
 }
 
 func TestSealSeesChangesWithinOneSecond(t *testing.T) {

@@ -140,19 +140,20 @@ func TestMergePreviewOfHistoriesThatPartOrCross(t *testing.T) {
 	if want := map[string]string{"a": "left\n" + ten, "b": "right\n" + ten}; !slices.Equal(got.Bases, []string{first}) || !cmp.Equal(want, b.content(repo, got.Tree)) {
 		t.Errorf("parted: %+v %q", got, b.content(repo, got.Tree))
 	}
-	// Crossed: each side merged the other, then both went on.
+	// Crossed: each side merged the other, then both went on. Against one of the two
+	// bases alone, either side would collide with what the other took over.
 	b.run(dir, "merge", "-q", "-m", "right merges left", left)
-	write(t, dir, map[string]string{"a": "left\n" + ten + "on\n"})
+	write(t, dir, map[string]string{"a": "left, better\n" + ten})
 	target := b.commit(dir, "on")
 	b.run(dir, "checkout", "-q", "-b", "cross", left)
 	b.run(dir, "merge", "-q", "-m", "left merges right", right)
-	write(t, dir, map[string]string{"b": "right\n" + ten + "too\n"})
+	write(t, dir, map[string]string{"b": "right, better\n" + ten})
 	from := b.commit(dir, "too")
 	got, err = b.store.MergePreview(t.Context(), repo, target, from, tree(from))
 	must(t, err)
 	bases := []string{left, right}
 	slices.Sort(bases)
-	if want := map[string]string{"a": "left\n" + ten + "on\n", "b": "right\n" + ten + "too\n"}; !slices.Equal(got.Bases, bases) || !cmp.Equal(want, b.content(repo, got.Tree)) {
+	if want := map[string]string{"a": "left, better\n" + ten, "b": "right, better\n" + ten}; !slices.Equal(got.Bases, bases) || !cmp.Equal(want, b.content(repo, got.Tree)) {
 		t.Errorf("crossed: %+v %q", got, b.content(repo, got.Tree))
 	}
 	b.run(dir, "checkout", "-q", "--orphan", "alone")
@@ -206,6 +207,15 @@ func TestReplayPutsASnapshotOntoAnotherBase(t *testing.T) {
 	if want := map[string]string{"a": "snapshot\n" + ten + "base\n", "b": "2\n"}; !cmp.Equal(want, b.content(repo, got.Tree)) {
 		t.Errorf("Replay = %+v %q", got, b.content(repo, got.Tree))
 	}
+	// It is kept, as every sealed tree is.
+	if _, err := b.store.GC(t.Context(), func(_ Repo, tree evidence.Tree) bool { return tree == got.Tree }, 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.store.Files(t.Context(), repo, got.Tree); err != nil {
+		t.Error(err)
+	}
+	write(t, dir, map[string]string{"a": "snapshot\n" + ten, "b": "1\n"})
+	tree = b.seal(dir).Tree // what only it needed went
 	write(t, dir, map[string]string{"a": "base\n" + ten})
 	onto = b.seal(dir).Tree
 	got, err = b.store.Replay(t.Context(), repo, old, onto, tree)

@@ -44,7 +44,7 @@ func TestResolveNamesCommitTreeAndReference(t *testing.T) {
 			t.Errorf("Resolve of a detached HEAD = %+v, %v, want no reference", got, err)
 		}
 		b.run(dir, "commit", "-q", "--allow-empty", "-m", "second")
-		for _, rev := range []string{"", "nowhere", "-x", "--all", "a\nb", "HEAD:a", "main..HEAD", "^main", "HEAD^!", "HEAD^@", strings.Repeat("0", len(commit)), strings.Repeat("1", len(commit)), "HEAD\x00"} {
+		for _, rev := range []string{"", "nowhere", "-x", "--all", "a\nb", "HEAD:a", "main..HEAD", "main...HEAD", "^main", "HEAD^!", "HEAD^@", strings.Repeat("0", len(commit)), strings.Repeat("1", len(commit)), "HEAD\x00"} {
 			if got, err := b.store.Resolve(t.Context(), b.locate(dir), rev); !fault.Has(err, CodeBaseUnresolved) {
 				t.Errorf("Resolve(%q) = %+v, %v, want %s", rev, got, err, CodeBaseUnresolved)
 			}

@@ -247,3 +247,61 @@ type FlowLogLine struct {
 	Code      string    `json:"code,omitempty"` // of a refusal
 	Summary   string    `json:"summary"`
 }
+
+// FlowFeedback is what a stage is told after its work came back.
+type FlowFeedback struct {
+	Schema        string        `json:"schema"`
+	Run           string        `json:"run"`
+	Round         int           `json:"round"`
+	ToStage       string        `json:"to_stage"`
+	Plan          string        `json:"plan"`
+	PlanToken     string        `json:"plan_token"`
+	RejectedTree  string        `json:"rejected_tree,omitempty"`
+	Findings      []FlowFinding `json:"findings"` // that need an answer
+	Closed        []FlowFinding `json:"closed"`
+	ClaimsRefuted []string      `json:"claims_refuted"`
+	Remaining     FlowRemaining `json:"remaining"`
+	Digest        string        `json:"digest"` // of all of the above
+}
+
+// FlowRemaining is what is left of the budget of a run; null: no bound.
+type FlowRemaining struct {
+	Rounds *int `json:"rounds"`
+}
+
+// FlowLint is what is wrong with a contract.
+type FlowLint struct {
+	Run      string        `json:"run"`
+	Problems []FlowProblem `json:"problems"`
+}
+
+// FlowProblem is one rule that a contract breaks.
+type FlowProblem struct {
+	Code     string `json:"code"`
+	Severity string `json:"severity"`
+	Where    string `json:"where"`
+	Message  string `json:"message"`
+}
+
+// FlowPlanDiff is where two revisions of a contract differ, a line a place.
+type FlowPlanDiff struct {
+	Run     string   `json:"run"`
+	Old     int      `json:"old"`
+	New     int      `json:"new"`
+	Changes []string `json:"changes"`
+}
+
+// FlowExplained says what a run needs, has and lacks.
+type FlowExplained struct {
+	Run    string     `json:"run"`
+	Policy string     `json:"policy"`
+	Lines  []FlowNeed `json:"lines"`
+}
+
+// FlowNeed is one thing that a stage needs. Missing is empty when it is there.
+type FlowNeed struct {
+	Stage   string `json:"stage"`
+	Need    string `json:"need"`
+	Have    string `json:"have,omitempty"`
+	Missing string `json:"missing,omitempty"`
+}

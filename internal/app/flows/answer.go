@@ -19,7 +19,7 @@ import (
 func (f *Flows) answer(d done, stage string) *view.FlowAdvance {
 	st := d.StatusAt(d.at(f.app.Now()))
 	v := &view.FlowAdvance{
-		RunID: d.ID, RunDir: f.dir(d.ID), RunStatus: string(st.Word), Reason: st.Reason, CurrentStage: st.Stage, Stage: stage,
+		RunID: d.ID, RunStatus: string(st.Word), Reason: st.Reason, CurrentStage: st.Stage, Stage: stage,
 		Findings: []view.FlowFinding{}, Replayed: d.replayed,
 	}
 	if s := d.Stage(stage); s != nil {

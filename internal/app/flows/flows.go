@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/proveto/proveto/internal/app"
 	"github.com/proveto/proveto/internal/evidence"
@@ -166,6 +168,9 @@ func (f *Flows) apply(ctx context.Context, led *ledger.Ledger, tx *store.Tx, k k
 	if ferr != nil {
 		return nil, ferr
 	}
+	if err := f.scopeGuard(ctx, known{Run: run}, ev); err != nil {
+		return nil, err
+	}
 	entries, err := appendFacts(ctx, led, tx, step.Facts)
 	if err != nil {
 		return nil, err
@@ -236,6 +241,13 @@ func (f *Flows) refused(ctx context.Context, q Request, k known, ev flow.Event, 
 				return nil, err
 			}
 		}
+		waiting, err := f.counted(ctx, tx, &run, now)
+		if err != nil || waiting < 0 {
+			return nil, err
+		}
+		if waiting > 0 {
+			r.Count = waiting + 1
+		}
 		_, step, ferr := flow.Next(run, flow.Event{Now: now, Actor: r.Actor, Do: flow.Refuse{Refused: r}})
 		if ferr != nil {
 			return nil, ferr
@@ -246,6 +258,29 @@ func (f *Flows) refused(ctx context.Context, q Request, k known, ev flow.Event, 
 		return errors.Join(err, rerr)
 	}
 	return err
+}
+
+// counted keeps a flood of refusals out of the ledger: negative says that this one
+// was only counted; else it is how many were since the last one recorded.
+func (f *Flows) counted(ctx context.Context, tx *store.Tx, run *flow.Run, now time.Time) (int, error) {
+	key := "flow_refused:" + run.ID
+	n := 0
+	switch s, err := tx.Meta(ctx, key); {
+	case errors.Is(err, store.ErrNoRow):
+	case err != nil:
+		return 0, err
+	default:
+		if n, err = strconv.Atoi(s); err != nil {
+			return 0, fault.Wrap(err, fault.Tampered, "ledger_broken", "count of refusals of run %s", run.ID)
+		}
+	}
+	if run.Flooded(now) {
+		return -1, tx.SetMeta(ctx, key, strconv.Itoa(n+1))
+	}
+	if n > 0 {
+		return n, tx.SetMeta(ctx, key, "0")
+	}
+	return 0, nil
 }
 
 // notRecorded are codes of kind conflict that say nothing about the request.

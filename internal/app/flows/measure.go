@@ -41,7 +41,7 @@ func (f *Flows) Measure(ctx context.Context, o MeasureOptions) (*view.FlowAdvanc
 	}
 	d := done{known: k, answer: fault.OK}
 	for i := range k.Stages {
-		if s := &k.Stages[i]; s.State == flow.Ready && s.Failed > 0 && (o.Gate == "" || slices.Contains(s.Gates, o.Gate)) {
+		if s := &k.Stages[i]; (s.State == flow.Ready && s.Failed > 0 || s.State == flow.Stale) && (o.Gate == "" || slices.Contains(s.Gates, o.Gate)) {
 			if d, err = f.change(ctx, o.Request, d.known, func(k known) (flow.Event, error) {
 				ev, _, err := f.event(ctx, k, o.Request, s.ID)
 				ev.Do = flow.Remeasure{Stage: s.ID}
@@ -271,15 +271,11 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 		}
 	}
 	if g.Kind == policy.GateMerge {
-		target := k.Target
-		if target == "" {
-			target = k.Base.Commit
-		}
-		m, err := snaps.MergePreview(ctx, repo, target, k.Base.Commit, s.Subject.Tree)
+		m, err := f.merged(ctx, k, snaps, repo, s.Subject.Tree)
 		if err != nil {
 			return err
 		}
-		r.MergeTree = m.Tree
+		r.MergeTree, act.Merged = m.Tree, m.Tree
 		for _, c := range m.Conflicts {
 			r.Conflicts = append(r.Conflicts, c.Path)
 		}

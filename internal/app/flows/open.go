@@ -104,6 +104,7 @@ func (f *Flows) Init(ctx context.Context, o InitOptions) (*view.FlowAdvance, err
 		return nil, err
 	}
 	v := f.answer(d, "")
+	v.RunDir = f.dir(d.ID)
 	v.Text = fmt.Sprintf("run %s is open: %s", d.ID, firstStep(d.Run))
 	return v, nil
 }

@@ -38,17 +38,22 @@ func (f *Flows) copies(k known) error {
 	return nil
 }
 
-func (f *Flows) writeCopies(r flow.Run) (err error) {
+// openDir makes the run's directory, and refuses a link in its place.
+func (f *Flows) openDir(run string) (_ *os.Root, err error) {
 	state, err := os.OpenRoot(f.app.Paths.State)
 	if err != nil {
-		return err
+		return nil, fault.Wrap(err, fault.Internal, "io", "open %s", f.app.Paths.State)
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
-	if err := mkdirs(state, "runs", filepath.Join("runs", r.ID)); err != nil {
-		return err
+	if err := mkdirs(state, "runs", filepath.Join("runs", run)); err != nil {
+		return nil, err
 	}
 	// The name is kept absolute: copies are put in place by it.
-	root, err := os.OpenRoot(f.dir(r.ID))
+	return os.OpenRoot(f.dir(run))
+}
+
+func (f *Flows) writeCopies(r flow.Run) (err error) {
+	root, err := f.openDir(r.ID)
 	if err != nil {
 		return err
 	}

@@ -227,19 +227,26 @@ func riskOf(k known, deltas []snapshot.Delta) (policy.RiskLevel, error) {
 	return level, bad
 }
 
-// repoOf is the repository of a run, as it was found on this machine.
+// repoOf is the repository of a run: the one of the working directory when it is
+// that one, else as it was found on this machine before.
 func (f *Flows) repoOf(ctx context.Context, k known) (*snapshot.Store, snapshot.Repo, error) {
 	snaps, err := f.app.Snapshots(ctx)
 	if err != nil {
 		return nil, snapshot.Repo{}, err
+	}
+	if f.insideRepository() {
+		if repo, err := snaps.Locate(ctx, f.app.Where("")); err == nil && repo.ID == k.Repo {
+			return snaps, repo, nil
+		}
 	}
 	repo, err := snaps.Lookup(k.Repo)
 	if err != nil {
 		return nil, repo, err
 	}
 	// What stands in the record may have moved on: heads are read again.
-	if fresh, err := snaps.Locate(ctx, repo.Root); err == nil && fresh.ID == repo.ID {
-		repo = fresh
+	fresh, err := snaps.Locate(ctx, repo.Root)
+	if err == nil && fresh.ID != k.Repo {
+		err = fault.New(fault.Refused, "base_unresolved", "the repository of run %s is not at %s any more", k.ID, repo.Root).Hint("proveto -C DIR flow status %s", k.ID)
 	}
-	return snaps, repo, nil
+	return snaps, fresh, err
 }

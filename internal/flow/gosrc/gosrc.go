@@ -13,10 +13,11 @@ import (
 	"go/scanner"
 	"go/token"
 	"path"
+	"runtime"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/proveto/proveto/internal/evidence"
 )
@@ -52,78 +53,91 @@ func Source(name string) bool {
 // Test tells whether a path is a Go test file that the go command builds.
 func Test(name string) bool { return Source(name) && strings.HasSuffix(name, "_test.go") }
 
-// unit is a parsed file with its tokens.
+// unit is a parsed file.
 type unit struct {
 	path string
+	src  []byte
 	fset *token.FileSet
 	file *ast.File
-	toks []tok
 }
 
-type tok struct {
-	off  int
-	text string
+// reading is what came of one file: one of the two is set.
+type reading struct {
+	unit    *unit
+	problem *Problem
 }
 
-func read(f File, mode parser.Mode) (*unit, *Problem) {
-	u := &unit{path: f.Path, fset: token.NewFileSet()}
+// readAll parses the files that are wanted, several at a time; the answers are in
+// the order of the files.
+func readAll(files []File, mode parser.Mode, wanted func(path string) bool) []reading {
+	out := make([]reading, len(files))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(len(files), runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			for i := range next {
+				out[i] = read(files[i], mode)
+			}
+		})
+	}
+	for i, f := range files {
+		if wanted(f.Path) {
+			next <- i
+		}
+	}
+	close(next)
+	workers.Wait()
+	return slices.DeleteFunc(out, func(r reading) bool { return r == reading{} })
+}
+
+func read(f File, mode parser.Mode) reading {
+	u := &unit{path: f.Path, src: f.Source, fset: token.NewFileSet()}
 	var err error
 	if u.file, err = parser.ParseFile(u.fset, f.Path, f.Source, mode|parser.SkipObjectResolution); err != nil {
 		p := &Problem{Path: f.Path, Reason: "does not parse"}
 		if list, ok := err.(scanner.ErrorList); ok && len(list) > 0 { //nolint:errorlint // the parser's own list, not wrapped
 			p.Line, p.Reason = list[0].Pos.Line, list[0].Msg
 		}
-		return nil, p
+		return reading{problem: p}
 	}
-	u.toks = tokens(f.Source)
-	return u, nil
+	return reading{unit: u}
 }
 
-// tokens are the tokens of a file without comments and without what only a layout
-// needs: commas and semicolons before a closing bracket.
-func tokens(src []byte) []tok {
+// text is the tokens of a range, with a space between them, without comments and
+// without what only a layout needs: commas and semicolons before a closing
+// bracket.
+func (u *unit) text(from, to token.Pos) string {
+	file := u.fset.File(u.file.FileStart)
+	src := u.src[file.Offset(from):file.Offset(to)]
 	fset := token.NewFileSet()
-	file := fset.AddFile("", fset.Base(), len(src))
 	var s scanner.Scanner
-	s.Init(file, src, func(token.Position, string) {}, 0)
-	var out []tok
+	s.Init(fset.AddFile("", fset.Base(), len(src)), src, func(token.Position, string) {}, 0)
+	var out []string
 	for {
-		pos, t, lit := s.Scan()
-		if t == token.EOF {
-			return out
-		}
+		_, t, lit := s.Scan()
 		text := t.String()
 		switch {
+		case t == token.EOF:
+			for len(out) > 0 && out[len(out)-1] == ";" {
+				out = out[:len(out)-1]
+			}
+			return strings.Join(out, " ")
 		case t == token.SEMICOLON:
 			text = ";"
 		case lit != "":
 			text = lit
 		case t == token.RPAREN || t == token.RBRACE:
-			if n := len(out); n > 0 && (out[n-1].text == "," || out[n-1].text == ";") {
+			if n := len(out); n > 0 && (out[n-1] == "," || out[n-1] == ";") {
 				out = out[:n-1]
 			}
 		}
-		out = append(out, tok{file.Offset(pos), text})
+		out = append(out, text)
 	}
-}
-
-// text is the tokens of a range, with a space between them.
-func (u *unit) text(from, to token.Pos) string {
-	a, b := u.fset.Position(from).Offset, u.fset.Position(to).Offset
-	i := sort.Search(len(u.toks), func(i int) bool { return u.toks[i].off >= a })
-	var out []string
-	for ; i < len(u.toks) && u.toks[i].off < b; i++ {
-		out = append(out, u.toks[i].text)
-	}
-	for len(out) > 0 && out[len(out)-1] == ";" {
-		out = out[:len(out)-1]
-	}
-	return strings.Join(out, " ")
 }
 
 func (u *unit) node(n ast.Node) string { return u.text(n.Pos(), n.End()) }
 
-func (u *unit) line(p token.Pos) int { return u.fset.Position(p).Line }
+func (u *unit) line(p token.Pos) int { return u.fset.PositionFor(p, false).Line }
 
 // Symbol is an exported symbol of a package that can be imported, or an exported
 // method of an exported type.
@@ -143,22 +157,19 @@ func Exported(files []File) ([]Symbol, []Problem) {
 	all := map[string]*Symbol{}
 	views := map[string][]string{}
 	var problems []Problem
-	for _, f := range files {
-		if !Source(f.Path) || Test(f.Path) {
+	for _, r := range readAll(files, 0, func(path string) bool { return Source(path) && !Test(path) }) {
+		if r.problem != nil {
+			problems = append(problems, *r.problem)
 			continue
 		}
-		u, p := read(f, 0)
-		if p != nil {
-			problems = append(problems, *p)
-			continue
-		}
+		u := r.unit
 		if u.file.Name.Name == "main" {
 			continue
 		}
 		u.exported(func(name string, pos token.Pos, view string) {
-			at := path.Dir(f.Path) + "." + name
+			at := path.Dir(u.path) + "." + name
 			if all[at] == nil {
-				all[at] = &Symbol{Name: u.file.Name.Name + "." + name, Path: at, File: f.Path, Line: u.line(pos)}
+				all[at] = &Symbol{Name: u.file.Name.Name + "." + name, Path: at, File: u.path, Line: u.line(pos)}
 			}
 			views[at] = append(views[at], view)
 		})

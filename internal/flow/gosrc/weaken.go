@@ -146,20 +146,16 @@ func newSuite() *suite {
 func readTests(files []File) (map[string]*suite, []Problem) {
 	out := map[string]*suite{}
 	var problems []Problem
-	for _, f := range files {
-		if !Test(f.Path) {
+	for _, r := range readAll(files, parser.ParseComments, Test) {
+		if r.problem != nil {
+			problems = append(problems, *r.problem)
 			continue
 		}
-		u, p := read(f, parser.ParseComments)
-		if p != nil {
-			problems = append(problems, *p)
-			continue
-		}
-		dir := path.Dir(f.Path)
+		dir := path.Dir(r.unit.path)
 		if out[dir] == nil {
 			out[dir] = newSuite()
 		}
-		out[dir].add(u)
+		out[dir].add(r.unit)
 	}
 	return out, problems
 }

@@ -19,7 +19,6 @@ const (
 // its new one; each names the other.
 type Change struct {
 	Path    string // bytes from the root, slash-separated; need not be UTF-8
-	Op      Op     // create, modify, delete, mode or type; never rename
 	Twin    string // the other path of a rename; empty: none
 	OldMode string // git's octal mode; empty when created
 	NewMode string // empty when deleted
@@ -30,6 +29,22 @@ type Change struct {
 	Binary  bool  // by its bytes; such a file has no lines
 	Size    int64 // of the new side, in bytes
 	LFS     bool  // one of the sides is a pointer of Git LFS
+}
+
+// Op is what happened at the path: create, modify, delete, mode or type. Rename
+// takes both ends and is [Check]'s business.
+func (c Change) Op() Op {
+	switch {
+	case c.OldMode == "":
+		return Create
+	case c.NewMode == "":
+		return Delete
+	case kind(c.OldMode) != kind(c.NewMode):
+		return Type
+	case c.OldBlob == c.NewBlob:
+		return Mode
+	}
+	return Modify
 }
 
 // kind is what a mode stands for; the executable bit does not count.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/proveto/proveto/internal/fault"
 )
 
 // Input is all that a check looks at.
@@ -60,12 +62,16 @@ type checker struct {
 
 // Check judges a change against its contract. It looks at paths, kinds, counts
 // and the facts; nothing is built and nothing runs. An error means that the
-// contract has patterns that do not compile, which [Parse] refuses.
+// facts are not from [Read], or that the contract has patterns that do not
+// compile, which [Parse] refuses.
 func Check(in Input) (Result, error) {
 	c := &checker{in: in, changed: map[string]*Change{}, admitted: map[string]int{}}
 	c.out = Result{Matched: []Match{}, Violations: []Violation{}, Unmet: []string{}, Requirements: map[string]State{}, Weakened: in.Loosened}
 	for id, s := range in.Requirements {
 		c.out.Requirements[id] = s
+	}
+	if len(in.Changes) > 0 && !in.Facts.read {
+		return Result{}, fault.New(fault.Internal, "internal", "a change is checked whose files were not read")
 	}
 	var err error
 	if c.rules, err = compileRules(in.Contract); err != nil {
@@ -123,7 +129,7 @@ func (c *checker) violate(code Code, at *Change, rule, hunk, format string, args
 // and to name each other.
 func (c *checker) twin(ch *Change) *Change {
 	t := c.changed[ch.Twin]
-	if ch.Twin == "" || t == nil || t.Twin != ch.Path || ch.Op == t.Op || ch.Op != Create && ch.Op != Delete || t.Op != Create && t.Op != Delete {
+	if ch.Twin == "" || t == nil || t.Twin != ch.Path || ch.Op() == t.Op() || ch.Op() != Create && ch.Op() != Delete || t.Op() != Create && t.Op() != Delete {
 		return nil
 	}
 	return t
@@ -134,24 +140,24 @@ func (c *checker) op(ch *Change) Op {
 	if c.twin(ch) != nil {
 		return Rename
 	}
-	return ch.Op
+	return ch.Op()
 }
 
 // allows tells whether a rule allows what happened at a path, and the operation
 // by which it does. A renamed file may be allowed as a creation and a deletion as
 // well; what was edited on the way must be allowed, too.
 func (c *checker) allows(r *rule, ch *Change) (Op, bool) {
-	if r.ops[ch.Op] {
-		return ch.Op, true
+	if r.ops[ch.Op()] {
+		return ch.Op(), true
 	}
 	switch t := c.twin(ch); {
 	case t != nil && r.ops[Rename]:
-		edited := ch.Op == Create && ch.NewBlob != t.OldBlob
+		edited := ch.Op() == Create && ch.NewBlob != t.OldBlob
 		return Rename, !edited || r.ops[Modify]
-	case ch.Op == Mode, ch.Op == Type:
-		return ch.Op, true // the rule names the path; kinds judges what became of it
+	case ch.Op() == Mode, ch.Op() == Type:
+		return ch.Op(), true // the rule names the path; kinds judges what became of it
 	}
-	return ch.Op, false
+	return ch.Op(), false
 }
 
 // scope is P001 and P002: each change needs a rule that names its path and allows
@@ -159,7 +165,7 @@ func (c *checker) allows(r *rule, ch *Change) (Op, bool) {
 func (c *checker) scope() {
 	for i := range c.in.Changes {
 		ch := &c.in.Changes[i]
-		best, named, op := -1, "", ch.Op
+		best, named, op := -1, "", ch.Op()
 		for j := range c.rules {
 			r := &c.rules[j]
 			if !r.literal[ch.Path] && !r.set.Match(ch.Path) {
@@ -207,7 +213,7 @@ func (c *checker) size() {
 	for i := range c.in.Changes {
 		ch := &c.in.Changes[i]
 		added, deleted = added+ch.Added, deleted+ch.Deleted
-		if t := c.twin(ch); t == nil || ch.Op == Create {
+		if t := c.twin(ch); t == nil || ch.Op() == Create {
 			files[ch.Path] = true // a renamed file is one
 		}
 		if j, ok := c.admitted[ch.Path]; ok {
@@ -244,8 +250,8 @@ func (c *checker) missing() {
 				if !p.Match(ch.Path) {
 					return false
 				}
-				_, ok := c.allows(r, &ch)
-				return ok
+				op, ok := c.allows(r, &ch)
+				return ok && r.ops[op]
 			})
 			if !met {
 				c.out.Unmet = append(c.out.Unmet, r.ID+": "+p.String())
@@ -310,7 +316,7 @@ func (c *checker) kinds() {
 
 // oldMode is the mode that a file had, also before it was renamed.
 func (c *checker) oldMode(ch *Change) string {
-	if t := c.twin(ch); t != nil && ch.Op == Create {
+	if t := c.twin(ch); t != nil && ch.Op() == Create {
 		return t.OldMode
 	}
 	return ch.OldMode

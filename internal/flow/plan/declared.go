@@ -232,7 +232,7 @@ func (c *checker) tests() {
 		c.violate(P011, c.changed[w.Path], c.ruleAt(w.Path), line(side, w.Line), "%s", text)
 	}
 	for _, r := range c.in.Facts.Runner {
-		if below(c.in.Base, dirOf(r.Path)) {
+		if below(c.in.Base, runnerHome(r.Path)) {
 			c.violate(P011, c.changed[r.Path], c.ruleAt(r.Path), "", "%s", r.Why)
 		}
 	}
@@ -244,7 +244,7 @@ func (c *checker) tests() {
 // testFile is P011 for whole files: a test file that goes, data of tests that a
 // rule does not name as such, and under kind refactor any test of the base.
 func (c *checker) testFile(ch *Change) {
-	if ch.Op == Create {
+	if ch.Op() == Create {
 		return
 	}
 	t := c.twin(ch)
@@ -252,9 +252,9 @@ func (c *checker) testFile(ch *Change) {
 	switch {
 	case isTest && c.in.Contract.Kind == Refactor:
 		c.violate(P011, ch, c.ruleOf(ch), "", "it is a test of the base, and a plan of kind refactor touches none")
-	case isTest && ch.Op == Delete && !gosrc.Source(ch.Path) && (t == nil || !TestFile(t.Path)):
+	case isTest && ch.Op() == Delete && !gosrc.Source(ch.Path) && (t == nil || !TestFile(t.Path)):
 		c.violate(P011, ch, c.ruleOf(ch), "", "the test file is removed")
-	case isTest && ch.Op == Type:
+	case isTest && ch.Op() == Type:
 		c.violate(P011, ch, c.ruleOf(ch), "", "the test file is a %s now", cmp.Or(kind(ch.NewMode), "directory"))
 	case inTestdata(ch.Path) && !c.namesTestdata(ch):
 		c.violate(P011, ch, c.ruleOf(ch), "", "it is data of tests, and the rule that allows it does not name testdata")
@@ -282,6 +282,17 @@ func testHosts(paths []string) map[string]bool {
 }
 
 func dirOf(path string) string { return path[:strings.LastIndexByte(path, '/')+1] }
+
+// runnerHome is the directory, with its slash, of whose tests a runner file
+// decides: its own, or that which holds the directory that such files lie in.
+func runnerHome(path string) string {
+	for _, in := range []string{"__mocks__/", ".mvn/", "src/test/"} {
+		if i := strings.Index("/"+path, "/"+in); i >= 0 {
+			return path[:i]
+		}
+	}
+	return dirOf(path)
+}
 
 // below tells whether a directory, given with its slash, has tests in or under it.
 func below(paths []string, dir string) bool {

@@ -11,7 +11,8 @@ import (
 	"github.com/proveto/proveto/internal/flow/gosrc"
 )
 
-// Facts are what was read from the files that changed, in both states.
+// Facts are what was read from the files that changed, in both states. [Read]
+// makes them; a caller that knows more of a language may replace what it knows.
 type Facts struct {
 	Dependencies []Dependency
 	// Base and Head are exported symbols of the changed files of the languages
@@ -22,6 +23,7 @@ type Facts struct {
 	Undriven []string
 	Weakened []gosrc.Weakening
 	Runner   []RunnerChange
+	read     bool
 }
 
 // Dependency is a change of a manifest or lock file.
@@ -50,7 +52,7 @@ func readable(name string) bool {
 // id; a missing one that [Wants] asks for is an error: what was not read must not
 // look harmless. A rename of a file that is not edited is read as two files.
 func Read(changes []Change, content map[string][]byte) (Facts, error) {
-	var f Facts
+	f := Facts{read: true}
 	var oldGo, nowGo []gosrc.File
 	undriven := map[string]bool{}
 	for _, c := range changes {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/proveto/proveto/internal/pathname"
@@ -91,27 +92,21 @@ func (c *checker) protected() {
 // paths is P013: what is new to the tree must be a path that is safe everywhere
 // and that no file system takes for another one of the whole tree.
 func (c *checker) paths() {
-	added := map[string]string{} // folded path or directory that is new: as written
+	added := map[string][]string{} // folded path or directory of what is new: as written
 	for i := range c.in.Changes {
 		ch := &c.in.Changes[i]
-		if ch.Op != Create {
+		if ch.Op() != Create {
 			continue
 		}
 		if why := pathname.Unsafe(ch.Path); why != "" {
 			c.violate(P013, ch, "", "", "its path %s", why)
 		}
-		for p := ch.Path; ; {
+		for p := ch.Path; p != ""; p = parent(p) {
 			folded := pathname.Fold(p)
-			if old, ok := added[folded]; ok && old != p {
-				c.violate(P013, ch, "", "", "%s and %s are one path on file systems that fold case or Unicode forms", shownPath(p), shownPath(old))
-				break
+			if slices.Contains(added[folded], p) {
+				break // its parents were looked at as well
 			}
-			added[folded] = p
-			i := strings.LastIndexByte(p, '/')
-			if i < 0 {
-				break
-			}
-			p = p[:i]
+			added[folded] = append(added[folded], p)
 		}
 	}
 	if len(added) > 0 {
@@ -119,29 +114,46 @@ func (c *checker) paths() {
 	}
 }
 
+func parent(path string) string { return path[:max(0, strings.LastIndexByte(path, '/'))] }
+
 // collisions compares every path of the tree, and every directory, with the new
 // ones.
-func (c *checker) collisions(added map[string]string) {
-	reported := map[string]bool{}
+func (c *checker) collisions(added map[string][]string) {
+	reported := map[[2]string]bool{}
+	compare := func(p string, with []string) {
+		for _, at := range with {
+			pair := [2]string{min(p, at), max(p, at)}
+			if at != p && !reported[pair] {
+				reported[pair] = true
+				c.collide(p, at)
+			}
+		}
+	}
+	for _, with := range added {
+		for _, p := range with {
+			compare(p, with)
+		}
+	}
 	last := ""
 	for _, path := range c.in.Tree {
-		for p := path; ; {
-			if at, ok := added[pathname.Fold(p)]; ok && at != p && !reported[p] {
-				reported[p] = true
-				c.out.Violations = append(c.out.Violations, Violation{
-					Code: P013, Severity: Error, Path: shownPath(at), Op: Create,
-					Message: shownPath(at) + " and " + shownPath(p) + " are one path on file systems that fold case or Unicode forms",
-				})
+		for p := path; p != ""; p = parent(p) {
+			if p != path && under(last, p) {
+				break // it and its parents were looked at with the path before
 			}
-			i := strings.LastIndexByte(p, '/')
-			if i < 0 {
-				break
-			}
-			p = p[:i]
-			if strings.HasPrefix(last, p) && len(last) > len(p) && last[len(p)] == '/' {
-				break // its parents were looked at with the path before
-			}
+			compare(p, added[pathname.Fold(p)])
 		}
 		last = path
 	}
+}
+
+// collide reports two paths that are one elsewhere; the one that the base does
+// not have is to blame.
+func (c *checker) collide(a, b string) {
+	if !slices.ContainsFunc(c.in.Base, func(p string) bool { return under(p, a) }) {
+		a, b = b, a
+	}
+	c.out.Violations = append(c.out.Violations, Violation{
+		Code: P013, Severity: Error, Path: shownPath(b), Op: Create,
+		Message: shownPath(b) + " and " + shownPath(a) + " are one path on file systems that fold case or Unicode forms",
+	})
 }

@@ -29,6 +29,8 @@ type Pattern struct {
 type alternative struct {
 	names  []string // "**" is any number of names
 	prefix string   // bytes that every match begins with
+	suffix string   // bytes of its last name that every match ends with
+	middle string   // bytes that every match holds, the longest run
 	exact  bool     // the prefix is the whole path
 }
 
@@ -212,6 +214,12 @@ func cut(text string) (alternative, error) {
 		i = len(whole)
 	}
 	a.prefix = whole[:i]
+	a.suffix = whole[strings.LastIndexAny(whole, "*?/")+1:]
+	for run := range strings.FieldsFuncSeq(whole, func(r rune) bool { return strings.ContainsRune("*?/", r) }) {
+		if len(run) > len(a.middle) {
+			a.middle = run
+		}
+	}
 	return a, nil
 }
 
@@ -230,7 +238,7 @@ func (a *alternative) match(path string) bool {
 	if a.exact {
 		return path == a.prefix
 	}
-	if !strings.HasPrefix(path, a.prefix) {
+	if !strings.HasPrefix(path, a.prefix) || !strings.HasSuffix(path, a.suffix) || !strings.Contains(path, a.middle) {
 		return false
 	}
 	return matchNames(a.names, path)

@@ -55,10 +55,10 @@ const (
 // loosened collects the values that a change made looser.
 type loosened []looseValue
 
-type looseValue struct{ key, old, new string }
+type looseValue struct{ key, was, is string }
 
-func (l *loosened) add(key string, old, new any) {
-	*l = append(*l, looseValue{key, flow(old), flow(new)})
+func (l *loosened) add(key string, was, is any) {
+	*l = append(*l, looseValue{key, flow(was), flow(is)})
 }
 
 // field is one key of a T: how it is read, shown and compared.

@@ -135,6 +135,7 @@ func TestErrorsNameThePlaceAndTheNearestName(t *testing.T) {
 		{"no unit", "  default:\n    limits: {lease: 30}\n", `limits.lease is "30", want a duration with units`, ""},
 		{"wrong unit", "  default:\n    limits: {lease: 30w}\n", `limits.lease is "30w", want a duration`, ""},
 		{"units backwards", "  default:\n    limits: {lease: 30s5m}\n", `limits.lease is "30s5m", want a duration`, ""},
+		{"a unit twice", "  default:\n    limits: {lease: 5m5m}\n", `limits.lease is "5m5m", want a duration`, ""},
 		{"too long", "  default:\n    limits: {lease: 99999d}\n", `limits.lease is "99999d", want a duration`, ""},
 		{"endless lease", "  default:\n    limits: {lease: 0}\n", "limits.lease is 0", ""},
 		{"share", "  default:\n    gates:\n      prove.changed: {min_proven: 1.5}\n", `5:35: gates.prove.changed.min_proven is "1.5", want a share from 0 to 1`, ""},
@@ -158,7 +159,7 @@ func TestErrorsNameThePlaceAndTheNearestName(t *testing.T) {
 		{"no stages", "  x:\n    unplanned: note\n", "policy x has no stages", ""},
 		{"reserved id", "  x:\n    stages:\n      - {id: operator, role: planner, gates: [], decide: {approvals: 1}}\n", `"operator"`, ""},
 		{"risk lowers", "  default:\n    risk: {high: {reviewer: {approvals: 1, humans: 0}}}\n", "risk.high.reviewer asks for less than stage reviewer itself", ""},
-		{"risk of no stage", "  default:\n    risk: {high: {reviewr: {approvals: 2}}}\n", "names the stage reviewr", "did you mean reviewer?"},
+		{"risk of no stage", "  default:\n    risk: {high: {reviewerr: {approvals: 2}}}\n", "names the stage reviewerr", "did you mean reviewer?"},
 		{"risk level", "  default:\n    risk: {huge: {paths: []}}\n", `risk.huge is named "huge", want one of: low, medium, high`, ""},
 		{"category", "  default:\n    categories: {defect: dev}\n", "categories.defect names the stage dev", ""},
 		{"unknown category", "  default:\n    categories: {bug: developer}\n", "want one of: defect", ""},
@@ -227,6 +228,30 @@ func TestTheOutsideOfAFile(t *testing.T) {
 	}
 }
 
+func TestAGateOfAnotherKindBeginsAnew(t *testing.T) {
+	t.Parallel()
+	p := named(t, parse(t, "  default:\n    gates:\n      suite.full: {kind: build}\n      prove.changed: {kind: prove, time: 5m}\n"), "")
+	if diff := cmp.Diff(policy.Gate{Kind: policy.GateBuild, Time: 20 * time.Minute}, p.Gates["suite.full"]); diff != "" {
+		t.Errorf("suite.full (-want +got):\n%s", diff)
+	}
+	if g := p.Gates["prove.changed"]; g.MinProven != 0.8 || g.WhenEmpty != policy.EmptyPass || g.Time != 5*time.Minute {
+		t.Errorf("prove.changed = %+v, want the built-in one with its time changed", g)
+	}
+}
+
+func TestACallerCannotChangeTheSet(t *testing.T) {
+	t.Parallel()
+	p := named(t, policy.Builtin(), "")
+	p.Stages[0].Gates[0], p.Stages[0].AgentProducer.Humans, p.Protected[0] = "x", 9, "x"
+	p.Gates["build"], p.Limits.Rounds["planner"], p.Categories[policy.Defect] = policy.Gate{}, 9, "x"
+	p.Risk[policy.RiskHigh].Decide["reviewer"] = policy.Decide{}
+	q := named(t, policy.Builtin(), "")
+	if q.Stages[0].Gates[0] == "x" || q.Stages[0].AgentProducer.Humans == 9 || q.Protected[0] == "x" || q.Gates["build"].Kind == "" ||
+		q.Limits.Rounds["planner"] == 9 || q.Categories[policy.Defect] == "x" || q.Risk[policy.RiskHigh].Decide["reviewer"].Approvals != 2 {
+		t.Errorf("the built-in policy is now %s", q.Show())
+	}
+}
+
 func TestARequiredCommandNeedsAProbe(t *testing.T) {
 	t.Parallel()
 	const stages = "    stages:\n      - {id: a, role: developer, gates: [GATES], decide: {approvals: 1}}\n"
@@ -277,6 +302,14 @@ func TestWhoDecides(t *testing.T) {
 		if got := p.Decides(c.stage, c.risk, c.agent); got != c.want {
 			t.Errorf("%s at risk %s, agent %v: %+v, want %+v", c.stage.ID, c.risk, c.agent, got, c.want)
 		}
+	}
+	q := named(t, parse(t, "  default:\n    risk: {high: {verifier: {approvals: 1, note: required}}}\n"), "")
+	verifier, _ := q.Stage("verifier")
+	if got := q.Decides(verifier, policy.RiskHigh, false); got != (policy.Decide{Approvals: 1, Note: policy.NoteRequired}) {
+		t.Errorf("verifier at high risk: %+v, want a person beside the gates", got)
+	}
+	if got := q.Decides(verifier, policy.RiskMedium, false); !got.Engine {
+		t.Errorf("verifier at medium risk: %+v, want the engine", got)
 	}
 	if p.EmptyPasses("prove.requirements", "behaviour") || !p.EmptyPasses("prove.requirements", "docs") || !p.EmptyPasses("prove.changed", "behaviour") || p.EmptyPasses("none", "docs") {
 		t.Error("what an empty gate says")

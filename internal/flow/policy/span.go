@@ -58,10 +58,10 @@ func spanText(d time.Duration) string {
 		if u.size == day && (d < 2*day || d%day != 0) {
 			continue
 		}
-		if n := d / u.size; n > 0 {
-			b.WriteString(strconv.FormatInt(int64(n), 10))
+		if d >= u.size {
+			b.WriteString(strconv.FormatInt(int64(d/u.size), 10))
 			b.WriteString(u.name)
-			d -= n * u.size
+			d %= u.size
 		}
 	}
 	return b.String()

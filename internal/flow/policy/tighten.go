@@ -7,19 +7,19 @@ import (
 	"github.com/proveto/proveto/internal/fault"
 )
 
-// Loosens lists what a new policy asks less of than an old one, each as
-// "key: old → new"; nothing when it asks for the same or more.
-func Loosens(old, new Policy) []string {
+// Loosens lists what a policy asks less of than the one before it, each as
+// "key: before → after"; nothing when it asks for the same or more.
+func Loosens(before, after Policy) []string {
 	var out []string
-	for _, v := range compare(old, new) {
-		out = append(out, fmt.Sprintf("%s: %s → %s", v.key, v.old, v.new))
+	for _, v := range compare(before, after) {
+		out = append(out, fmt.Sprintf("%s: %s → %s", v.key, v.was, v.is))
 	}
 	return out
 }
 
-func compare(old, new Policy) []looseValue {
+func compare(before, after Policy) []looseValue {
 	var l loosened
-	policyShape.loosens(&l, "", &old, &new)
+	policyShape.loosens(&l, "", &before, &after)
 	return l
 }
 
@@ -49,7 +49,7 @@ func (s Set) Overlay(file []byte) (Set, error) {
 		}
 		if loose := compare(s.policies[name], out.policies[name]); len(loose) > 0 {
 			v := loose[0]
-			e := fault.New(fault.Usage, CodeLoosens, "%s loosens %s of policy %s: %s → %s", LocalFileName, v.key, name, v.old, v.new)
+			e := fault.New(fault.Usage, CodeLoosens, "%s loosens %s of policy %s: %s → %s", LocalFileName, v.key, name, v.was, v.is)
 			return Set{}, e.Hint("a local file may only tighten; change %s in a commit", FileName)
 		}
 	}

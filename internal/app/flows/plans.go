@@ -1,0 +1,170 @@
+package flows
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/flow"
+	"github.com/proveto/proveto/internal/flow/plan"
+	"github.com/proveto/proveto/internal/flow/policy"
+	"github.com/proveto/proveto/internal/view"
+)
+
+// PlanSkeleton is a contract to be filled in.
+func (f *Flows) PlanSkeleton(ctx context.Context, ref string) ([]byte, error) {
+	k, err := f.load(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Skeleton(k.Task)
+}
+
+// PlanLint judges a contract that is not handed in. The error says that it would
+// be refused; the view is returned beside it.
+func (f *Flows) PlanLint(ctx context.Context, ref, name string, text []byte) (*view.FlowLint, error) {
+	k, err := f.load(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	c, err := plan.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	v := &view.FlowLint{Run: k.ID, Problems: []view.FlowProblem{}}
+	r, err := rules(k.Policy)
+	if err != nil {
+		return nil, err
+	}
+	var base []string
+	if k.Repo != "" {
+		snaps, repo, err := f.repoOf(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if base, err = paths(ctx, snaps, repo, k.Base.Tree); err != nil {
+			return nil, err
+		}
+	}
+	problems, err := plan.Lint(c, base, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		v.Problems = append(v.Problems, view.FlowProblem{Code: string(p.Fault), Severity: string(p.Severity), Where: p.Where, Message: p.Message})
+	}
+	if !plan.Clean(problems) {
+		return v, fault.New(fault.Negative, "plan_violated", "the plan would be refused: %s", v.Problems[0].Message).Hint("proveto flow plan new %s", k.ID)
+	}
+	return v, nil
+}
+
+// PlanShow is the contract that binds, or the one handed in last.
+func (f *Flows) PlanShow(ctx context.Context, ref string) (*view.FlowPlan, error) {
+	k, err := f.load(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	p := k.Plan
+	if p == nil {
+		p = k.Proposed
+	}
+	if p == nil {
+		return nil, fault.New(fault.NotFound, flow.CodeNotFound, "run %s has no plan yet", k.ID).Hint("proveto flow plan new %s", k.ID)
+	}
+	v := &view.FlowPlan{ID: p.ID, Revision: p.Revision, Token: p.Token, Contract: p.Contract, Requirements: map[string]view.FlowRequirement{}}
+	if k.Plan != nil {
+		v.Requirements = requirements(&k.Run)
+	}
+	return v, nil
+}
+
+// PlanDiff lists where two revisions of a run's contract differ.
+func (f *Flows) PlanDiff(ctx context.Context, ref string, old, now int) (*view.FlowPlanDiff, error) {
+	k, err := f.load(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	find := func(n int) (*plan.Contract, error) {
+		for _, p := range k.Plans {
+			if p.Revision == n {
+				return plan.Parse(fmt.Sprintf("revision %d", n), p.Contract)
+			}
+		}
+		return nil, fault.New(fault.NotFound, flow.CodeNotFound, "run %s has no revision %d of its plan", k.ID, n).Hint("proveto flow log %s", k.ID)
+	}
+	a, err := find(old)
+	if err != nil {
+		return nil, err
+	}
+	b, err := find(now)
+	if err != nil {
+		return nil, err
+	}
+	deltas, err := plan.Diff(a, b)
+	if err != nil {
+		return nil, err
+	}
+	v := &view.FlowPlanDiff{Run: k.ID, Old: old, New: now, Changes: []string{}}
+	for _, d := range deltas {
+		v.Changes = append(v.Changes, d.String())
+	}
+	return v, nil
+}
+
+// PolicyShow is a policy of the working directory's repository with every value
+// resolved.
+func (f *Flows) PolicyShow(ctx context.Context, name string) (*view.Sentence, error) {
+	p, err := f.policyHere(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	d, err := p.Digest()
+	return &view.Sentence{Text: p.Show(), Facts: map[string]any{"name": p.Name, "digest": d, "policy": p}}, err
+}
+
+func (f *Flows) policyHere(ctx context.Context, name string) (policy.Policy, error) {
+	if !f.insideRepository() {
+		return policy.Builtin().Named(orText(name, policy.Default))
+	}
+	g, err := f.ground(ctx, name, "", "")
+	return g.policy, err
+}
+
+// PolicyExplain says, gate by gate, what a run needs, has and lacks.
+func (f *Flows) PolicyExplain(ctx context.Context, ref string) (*view.FlowExplained, error) {
+	k, err := f.load(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	v := &view.FlowExplained{Run: k.ID, Policy: k.Policy.Name, Lines: []view.FlowNeed{}}
+	for i := range k.Stages {
+		s := &k.Stages[i]
+		for _, g := range s.Gates {
+			x, _ := k.Policy.Gate(g)
+			n := view.FlowNeed{Stage: s.ID, Need: fmt.Sprintf("gate %s (%s)", g, x.Kind)}
+			e, ok := s.Evidence[g]
+			switch {
+			case !ok:
+				n.Missing = "not measured yet"
+			case e.Waiver != "":
+				n.Have = "waived"
+			case e.Outcome == "pass":
+				n.Have = "pass"
+			default:
+				n.Have, n.Missing = strings.ReplaceAll(string(e.Outcome), "_", " "), e.Reason
+			}
+			v.Lines = append(v.Lines, n)
+		}
+		a := k.Approvals(s)
+		if a.Need > 0 {
+			n := view.FlowNeed{Stage: s.ID, Need: fmt.Sprintf("%d approvals, %d by humans", a.Need, a.HumansNeed), Have: fmt.Sprintf("%d, %d by humans", a.Have, a.HumansHave)}
+			if a.Have < a.Need || a.HumansHave < a.HumansNeed {
+				n.Missing = fmt.Sprintf("who may: %s", strings.Join(k.Holders[string(s.Role)], ", "))
+			}
+			v.Lines = append(v.Lines, n)
+		}
+	}
+	return v, nil
+}
