@@ -76,7 +76,7 @@ var Table = []Row{
 	{Path: "internal/mcpd", Floor: Faces, Why: "MCP over stdio and HTTP", Only: face},
 
 	{Path: "internal/app", Floor: UseCases, Why: "the only place that joins jobs"},
-	{Path: "internal/app/flows", Floor: UseCases, Why: "the use cases of flow", Along: []string{"internal/app"}},
+	{Path: "internal/app/flows", Floor: UseCases, Why: "the use cases of flow", Along: []string{"internal/app", "internal/app/gates"}},
 	{Path: "internal/app/gates", Floor: UseCases, Why: "measures the gates of a flow", Along: []string{"internal/app"}},
 
 	{Path: "internal/view", Floor: Shows, Why: "plain read models"},

@@ -29,7 +29,7 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		}
 	}
 	if s == nil && ofStage(f) {
-		return fault.New(fault.Tampered, "ledger_broken", "a %s names no stage", f.Kind())
+		return fault.New(fault.Tampered, "ledger_broken", "a %s names no stage", f.kind())
 	}
 	switch f := f.(type) {
 	case *Opened:

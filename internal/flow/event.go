@@ -136,12 +136,14 @@ type Feedback struct {
 	Bundle               evidence.Digest
 }
 
-// Pause, Resume and Cancel are about the run as a whole.
-type (
-	Pause  struct{ Note string }
-	Resume struct{ Note string }
-	Cancel struct{ Note string }
-)
+// Pause stops the run as a whole for a while.
+type Pause struct{ Note string }
+
+// Resume lets it go on.
+type Resume struct{ Note string }
+
+// Cancel ends it for good.
+type Cancel struct{ Note string }
 
 // Rebase pins another base.
 type Rebase struct {

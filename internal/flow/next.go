@@ -43,7 +43,7 @@ type turn struct {
 // the one of the event.
 func (t *turn) add(f Fact, s *Stage) {
 	h := f.head()
-	h.Schema, h.At, h.ClockBack = "proveto/"+string(f.Kind())+"/v1", t.at, t.back
+	h.Schema, h.At, h.ClockBack = "proveto/"+string(f.kind())+"/v1", t.at, t.back
 	if h.Run == "" {
 		h.Run = t.run.ID
 	}

@@ -188,7 +188,7 @@ func (f *Flows) apply(ctx context.Context, led *ledger.Ledger, tx *store.Tx, k k
 func appendFacts(ctx context.Context, led *ledger.Ledger, tx *store.Tx, list []flow.Fact) ([]ledger.Entry, error) {
 	drafts := make([]ledger.Draft, len(list))
 	for i, x := range list {
-		d, err := ledger.NewDraft(ledger.Kind(x.Kind()), x)
+		d, err := ledger.NewDraft(ledger.Kind(flow.KindOf(x)), x)
 		if err != nil {
 			return nil, err
 		}

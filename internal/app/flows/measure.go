@@ -137,7 +137,10 @@ func (f *Flows) alone(ctx context.Context, run string) (func() error, error) {
 		}
 		return file.Close, nil
 	case <-ctx.Done():
-		go func() { <-got; file.Close() }() // the lock is given back when it comes
+		go func() {
+			<-got
+			_ = file.Close() // the lock is given back when it comes
+		}()
 		return nil, context.Cause(ctx)
 	}
 }

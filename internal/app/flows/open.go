@@ -56,7 +56,7 @@ func (f *Flows) Init(ctx context.Context, o InitOptions) (*view.FlowAdvance, err
 			return nil, err
 		}
 	}
-	who, err := f.caller(ctx, g.roster, o.Request)
+	who, err := f.caller(ctx, g.roster, o.Request, f.app.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,6 @@ func (f *Flows) me(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	who, err := f.caller(ctx, g.roster, Request{})
+	who, err := f.caller(ctx, g.roster, Request{}, f.app.Now())
 	return who.Principal, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/proveto/proveto/internal/flow/plan"
 	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
+	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/snapshot"
 )
 
@@ -63,9 +64,18 @@ func contract(k known) (*plan.Contract, error) {
 }
 
 // rules are what the policy in force says about plans.
-func rules(p policy.Policy) (plan.Rules, error) {
+func rules(k known) (plan.Rules, error) {
+	p := k.Policy
 	r := plan.Rules{MaxScope: p.Limits.MaxScope}
-	var err error
+	roster, err := rosterOf(k.Run)
+	if err != nil {
+		return r, err
+	}
+	// A plan of who may change principals may open protected paths, and nothing else.
+	if k.Proposed != nil && k.Enforced {
+		who, ok := roster.Principal(k.Proposed.Producer.Principal)
+		r.Guarded = ok && who.May(identity.RightPrincipals)
+	}
 	if r.Protected, err = plan.CompileSet(p.Protected); err != nil {
 		return r, fmt.Errorf("protected paths of policy %s: %w", p.Name, err)
 	}
@@ -94,7 +104,7 @@ func (f *Flows) planLint(ctx context.Context, k known, s *flow.Stage, act *flow.
 	if err != nil {
 		return err
 	}
-	r, err := rules(k.Policy)
+	r, err := rules(k)
 	if err != nil {
 		return err
 	}
@@ -162,6 +172,9 @@ func (f *Flows) planDiff(ctx context.Context, k known, s *flow.Stage, act *flow.
 	res, err := plan.Check(in)
 	if err != nil {
 		return err
+	}
+	if over := plan.Overspent(in.Contract.Budget, plan.Spent{Rounds: s.Round + 1, Wall: k.at(f.app.Now()).Sub(k.Opened)}); len(over) > 0 {
+		res.Outcome, res.Violations = plan.No, append(res.Violations, over...)
 	}
 	res = res.Judged(func(v plan.Violation) bool { return f.waivedCode(k, s, v) })
 	refused, err := plan.ProbeRefused(in)
@@ -244,7 +257,7 @@ func (f *Flows) diffInput(ctx context.Context, k known, s *flow.Stage) (plan.Inp
 	if in.Facts, err = plan.Read(in.Changes, content); err != nil {
 		return in, err
 	}
-	if in.Policy, err = rules(k.Policy); err != nil {
+	if in.Policy, err = rules(k); err != nil {
 		return in, err
 	}
 	if in.Base, err = paths(ctx, snaps, repo, k.Base.Tree); err != nil {
@@ -319,11 +332,11 @@ func (f *Flows) loosened(ctx context.Context, k known, snaps *snapshot.Store, re
 	}
 	set, err := policy.Parse(body)
 	if err != nil {
-		return []string{"the new " + policy.FileName + " is no policy: " + err.Error()}, nil
+		return []string{"the new " + policy.FileName + " is no policy: " + err.Error()}, nil //nolint:nilerr // that is the finding
 	}
 	next, err := set.Named(k.Policy.Name)
 	if err != nil {
-		return []string{err.Error()}, nil
+		return []string{err.Error()}, nil //nolint:nilerr // that is the finding
 	}
 	return policy.Loosens(k.Policy, next), nil
 }

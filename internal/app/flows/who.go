@@ -59,7 +59,7 @@ func (f *Flows) event(ctx context.Context, k known, q Request, stage string) (fl
 	if err != nil {
 		return ev, caller{}, err
 	}
-	who, err := f.caller(ctx, roster, q)
+	who, err := f.caller(ctx, roster, q, k.at(f.app.Now()))
 	if err != nil {
 		return ev, who, err
 	}
@@ -79,7 +79,7 @@ func rosterOf(r flow.Run) (identity.Roster, error) {
 
 // caller finds who acts and with which key. --actor and --as select; the key
 // proves.
-func (f *Flows) caller(ctx context.Context, roster identity.Roster, q Request) (caller, error) {
+func (f *Flows) caller(ctx context.Context, roster identity.Roster, q Request, at time.Time) (caller, error) {
 	keys, err := f.app.Keys(ctx)
 	if err != nil {
 		return caller{}, err
@@ -93,7 +93,7 @@ func (f *Flows) caller(ctx context.Context, roster identity.Roster, q Request) (
 		actor = f.app.Principal
 	}
 	c, err := identity.Choose(ctx, identity.ChooseOptions{
-		Roster: roster, Revoked: revoked, At: f.app.Now(), Actor: actor, Key: q.Key, VariableKey: f.app.Getenv("PROVETO_KEY"),
+		Roster: roster, Revoked: revoked, At: at, Actor: actor, Key: q.Key, VariableKey: f.app.Getenv("PROVETO_KEY"),
 		GitKeyFunc: f.gitKey, Agent: f.app.Getenv("SSH_AUTH_SOCK"), Generated: keys.Local, PassphraseFunc: q.Passphrase,
 	})
 	if err != nil {
