@@ -11,6 +11,7 @@ import (
 	"github.com/proveto/proveto/internal/app"
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/flow"
+	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/view"
 )
@@ -216,22 +217,24 @@ func requirements(r *flow.Run) map[string]view.FlowRequirement {
 	}
 	for i := range r.Stages {
 		s := &r.Stages[i]
-		e, ok := s.Evidence["prove.requirements"]
+		e, ok := s.Evidence[policy.ProveRequirements]
 		if !ok {
 			continue
 		}
-		for id, q := range out {
-			q.Reason = e.Reason
-			switch {
-			case s.State == flow.Stale:
-				q.State, q.Reason = "stale", s.Because
-			case e.Outcome == gate.Pass:
-				q.State, q.Reason = "proven", ""
-			case e.Outcome == gate.No:
-				q.State = "refuted"
+		for id, word := range e.Requirements {
+			q, asked := out[id]
+			if !asked {
+				continue
 			}
-			for _, d := range e.Certificates {
-				q.Certificates = append(q.Certificates, string(d))
+			q.State, q.Reason = string(word), e.Reason
+			switch {
+			case s.State == flow.Stale || s.Subject.Plan != r.Plan.ID:
+				q.State, q.Reason = string(evidence.Stale), orText(s.Because, "the plan is another one")
+			case word == evidence.Proven:
+				q.Reason = ""
+				for _, d := range e.Certificates {
+					q.Certificates = append(q.Certificates, string(d))
+				}
 			}
 			out[id] = q
 		}

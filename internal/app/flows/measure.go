@@ -14,6 +14,7 @@ import (
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
+	"github.com/proveto/proveto/internal/flow/plan"
 	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/view"
@@ -138,7 +139,7 @@ func (f *Flows) alone(ctx context.Context, run string) (func() error, error) {
 		return file.Close, nil
 	case <-ctx.Done():
 		go func() {
-			<-got
+			_ = <-got
 			_ = file.Close() // the lock is given back when it comes
 		}()
 		return nil, context.Cause(ctx)
@@ -287,7 +288,15 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 	if err != nil {
 		return err
 	}
-	act.Evidence = res.Evidence
+	act.Evidence, act.Requirements = res.Evidence, res.Requirements
+	if id := res.Evidence.Reused; id != "" {
+		act.Requirements = k.said(id)
+	}
+	if act.Gate == policy.ProveRequirements {
+		if err := unproven(k, act); err != nil {
+			return err
+		}
+	}
 	for _, i := range res.Issues {
 		act.Issues = append(act.Issues, flow.Finding{
 			Category: i.Category, Severity: flow.Block, File: i.File, Line: i.Line, Message: i.Message, Repro: i.Repro, Expected: i.Expected,
@@ -298,6 +307,42 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 		act.Probed = &flow.Probed{Gate: act.Gate, GateDigest: res.Evidence.GateDigest, Base: k.Base.Tree, Refused: p.Refused, Certificate: p.Certificate}
 		if p.Err != nil {
 			act.Probed.Reason = p.Err.Error()
+		}
+	}
+	return nil
+}
+
+// unproven takes the pass from a gate whose plan has a requirement that nothing
+// measured: one that only a grader, a command or a person could vouch for.
+func unproven(k known, act *flow.Measure) error {
+	c, err := contract(k)
+	if err != nil || c.Kind != plan.Behaviour && c.Kind != "" || act.Evidence.Outcome != gate.Pass {
+		return err
+	}
+	states := map[string]plan.State{}
+	for id, w := range act.Requirements {
+		states[id] = plan.State(w)
+	}
+	if missing := plan.Unproven(c, states); len(missing) > 0 {
+		act.Evidence.Outcome, act.Evidence.Code, act.Evidence.Reason = gate.NotMeasured, gate.CodeUnmeasured, "P008: "+missing[0].Message
+		act.Evidence, err = act.Evidence.Seal()
+	}
+	return err
+}
+
+// said is what evidence of the run says of each requirement.
+func (k known) said(id string) map[string]evidence.Word {
+	for i := range k.Stages {
+		all := []map[string]flow.Evidence{k.Stages[i].Evidence}
+		for _, p := range k.Stages[i].Past {
+			all = append(all, p.Evidence)
+		}
+		for _, m := range all {
+			for _, e := range m {
+				if e.ID == id {
+					return e.Requirements
+				}
+			}
 		}
 	}
 	return nil
