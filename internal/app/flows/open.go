@@ -56,7 +56,11 @@ func (f *Flows) Init(ctx context.Context, o InitOptions) (*view.FlowAdvance, err
 			return nil, err
 		}
 	}
-	who, err := f.caller(ctx, g.roster, o.Request)
+	revoked, err := f.revocations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	who, err := f.caller(ctx, g.roster, revoked, o.Request)
 	if err != nil {
 		return nil, err
 	}
