@@ -120,7 +120,7 @@ func (c *command) advanced(ctx context.Context, schema string, v *view.FlowAdvan
 		return err
 	}
 	a := &answer{
-		schema: "proveto/flow." + schema + "/v1", data: v, message: v.Text,
+		schema: "proveto/flow." + schema + "/v1", data: v, head: v.Head, message: v.Text,
 		text: func(out io.Writer, s render.Style) error { return render.FlowAdvance(out, *v, s) },
 	}
 	if v.CurrentStage != "done" {

@@ -21,7 +21,7 @@ func (f *Flows) answer(d done, stage string) *view.FlowAdvance {
 	st := d.StatusAt(d.at(f.app.Now()))
 	v := &view.FlowAdvance{
 		RunID: d.ID, RunStatus: string(st.Word), Reason: st.Reason, CurrentStage: st.Stage, Stage: stage,
-		Findings: []view.FlowFinding{}, Replayed: d.replayed,
+		Findings: []view.FlowFinding{}, Replayed: d.replayed, Head: app.HeadOf(d.head),
 	}
 	if s := d.Stage(stage); s != nil {
 		v.Attempt, v.Input = s.Attempt, string(s.Input)

@@ -20,6 +20,7 @@ import (
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
 	"github.com/proveto/proveto/internal/flow/plan"
+	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/ledger"
 	"github.com/proveto/proveto/internal/store"
 )
@@ -47,17 +48,19 @@ type known struct {
 	flow.Run
 	ledgerID string
 	head     ledger.Head
+	revoked  identity.Revocations // in force for every run of this ledger
 }
 
 // load reads a run by its id, its end or @latest.
 func (f *Flows) load(ctx context.Context, ref string) (known, error) {
 	var k known
-	id, err := f.resolve(ctx, ref)
-	if err != nil {
-		return k, err
-	}
-	err = f.app.Read(ctx, func(led *ledger.Ledger, tx *store.Tx) error {
-		entries, err := led.RunEntriesIn(ctx, tx, id, 0)
+	repo := f.repoFor(ctx, ref)
+	err := f.app.Read(ctx, func(led *ledger.Ledger, tx *store.Tx) error {
+		found, err := led.ResolveRunIn(ctx, tx, ref, repo)
+		if err != nil {
+			return err
+		}
+		entries, err := led.RunEntriesIn(ctx, tx, found.ID, 0)
 		if err != nil {
 			return err
 		}
@@ -65,6 +68,9 @@ func (f *Flows) load(ctx context.Context, ref string) (known, error) {
 			return err
 		}
 		k.ledgerID = led.ID()
+		if k.revoked, err = revocations(ctx, led, tx); err != nil {
+			return err
+		}
 		k.head, err = led.HeadIn(ctx, tx)
 		return err
 	})
@@ -77,12 +83,16 @@ func (f *Flows) resolve(ctx context.Context, ref string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	repo := ""
-	if ref == ledger.Latest {
-		repo = f.repoHere(ctx)
-	}
-	run, err := led.ResolveRun(ctx, ref, repo)
+	run, err := led.ResolveRun(ctx, ref, f.repoFor(ctx, ref))
 	return run.ID, err
+}
+
+// repoFor is the repository whose runs a reference means; empty for all.
+func (f *Flows) repoFor(ctx context.Context, ref string) string {
+	if ref != ledger.Latest {
+		return ""
+	}
+	return f.repoHere(ctx)
 }
 
 // token derives the token of a plan; a leaf of the ledger and the id of a plan

@@ -56,7 +56,11 @@ func (f *Flows) Init(ctx context.Context, o InitOptions) (*view.FlowAdvance, err
 			return nil, err
 		}
 	}
-	who, err := f.caller(ctx, g.roster, o.Request, f.app.Now())
+	revoked, err := f.revocations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	who, err := f.caller(ctx, g.roster, revoked, o.Request, f.app.Now())
 	if err != nil {
 		return nil, err
 	}

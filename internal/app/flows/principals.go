@@ -8,11 +8,8 @@ import (
 	"github.com/proveto/proveto/internal/flow"
 	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/ledger"
+	"github.com/proveto/proveto/internal/store"
 )
-
-// kindRevoked is the kind of the entry that revokes a principal or a key, for
-// all runs.
-const kindRevoked ledger.Kind = "principal.revoked"
 
 // revocation is the body of such an entry.
 type revocation struct {
@@ -22,17 +19,16 @@ type revocation struct {
 }
 
 // revocations are in force for every run of this ledger.
-func (f *Flows) revocations(ctx context.Context) (identity.Revocations, error) {
-	led, err := f.app.Ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := led.Entries(ctx, 1, 0, kindRevoked)
+func revocations(ctx context.Context, led *ledger.Ledger, tx *store.Tx) (identity.Revocations, error) {
+	entries, err := led.RunEntriesIn(ctx, tx, "", 0)
 	if err != nil {
 		return nil, err
 	}
 	var out identity.Revocations
 	for _, e := range entries {
+		if e.Kind != ledger.KindPrincipalRevoked {
+			continue
+		}
 		var b revocation
 		if err := json.Unmarshal(e.Body, &b); err != nil {
 			return nil, fmt.Errorf("ledger entry %d: %w", e.Seq, err)
@@ -40,6 +36,15 @@ func (f *Flows) revocations(ctx context.Context) (identity.Revocations, error) {
 		out = append(out, b.Revocation)
 	}
 	return out, nil
+}
+
+// revocations reads them in a transaction of its own.
+func (f *Flows) revocations(ctx context.Context) (out identity.Revocations, err error) {
+	err = f.app.Read(ctx, func(led *ledger.Ledger, tx *store.Tx) error {
+		out, err = revocations(ctx, led, tx)
+		return err
+	})
+	return out, err
 }
 
 // me is the principal whose key is here, in the repository of the working
@@ -53,6 +58,10 @@ func (f *Flows) me(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	who, err := f.caller(ctx, g.roster, Request{}, f.app.Now())
+	revoked, err := f.revocations(ctx)
+	if err != nil {
+		return "", err
+	}
+	who, err := f.caller(ctx, g.roster, revoked, Request{}, f.app.Now())
 	return who.Principal, err
 }

@@ -59,7 +59,7 @@ func (f *Flows) event(ctx context.Context, k known, q Request, stage string) (fl
 	if err != nil {
 		return ev, caller{}, err
 	}
-	who, err := f.caller(ctx, roster, q, k.at(f.app.Now()))
+	who, err := f.caller(ctx, roster, k.revoked, q, k.at(f.app.Now()))
 	if err != nil {
 		return ev, who, err
 	}
@@ -79,12 +79,8 @@ func rosterOf(r flow.Run) (identity.Roster, error) {
 
 // caller finds who acts and with which key. --actor and --as select; the key
 // proves.
-func (f *Flows) caller(ctx context.Context, roster identity.Roster, q Request, at time.Time) (caller, error) {
+func (f *Flows) caller(ctx context.Context, roster identity.Roster, revoked identity.Revocations, q Request, at time.Time) (caller, error) {
 	keys, err := f.app.Keys(ctx)
-	if err != nil {
-		return caller{}, err
-	}
-	revoked, err := f.revocations(ctx)
 	if err != nil {
 		return caller{}, err
 	}

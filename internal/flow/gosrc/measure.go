@@ -5,9 +5,10 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/token"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/proveto/proveto/internal/late"
 )
 
 // strength is what a test function holds, by syntax.
@@ -26,10 +27,10 @@ type tolerance struct {
 	line  int
 }
 
-var toleranceName = regexp.MustCompile(`(?i)(eps|tol|delta|margin|slack|threshold|fuzz|precision)`)
+var toleranceName = late.Regexp(`(?i)(eps|tol|delta|margin|slack|threshold|fuzz|precision)`)
 
 // asserting are packages of which New(t) gives a value that asserts.
-var asserting = regexp.MustCompile(`(^|/)(assert|require|is|quicktest|qt|gomega|check|must)$`)
+var asserting = late.Regexp(`(^|/)(assert|require|is|quicktest|qt|gomega|check|must)$`)
 
 // mostWeight keeps products of loops finite.
 const mostWeight = 1e9
@@ -262,7 +263,7 @@ func (c *counter) expr(e ast.Expr, weight float64) {
 		case *ast.CallExpr:
 			c.call(n, weight)
 		case *ast.KeyValueExpr:
-			if k, ok := n.Key.(*ast.Ident); ok && toleranceName.MatchString(k.Name) {
+			if k, ok := n.Key.(*ast.Ident); ok && toleranceName().MatchString(k.Name) {
 				c.tolerance("the field "+k.Name, n.Value)
 			}
 			if _, ok := n.Key.(*ast.Ident); !ok {
@@ -410,14 +411,14 @@ func (c *counter) bind(id *ast.Ident, e ast.Expr, weight float64) {
 	if rows, ok := literalRows(e); ok {
 		c.rows[id.Name] = rows
 	}
-	if toleranceName.MatchString(id.Name) {
+	if toleranceName().MatchString(id.Name) {
 		c.tolerance(id.Name, e)
 	}
 	if call, ok := e.(*ast.CallExpr); ok {
 		name, on := callee(call)
 		p := importPath(c.f.file, on)
 		if strings.HasPrefix(name, "New") && slices.ContainsFunc(call.Args, c.isTest) &&
-			asserting.MatchString(p) {
+			asserting().MatchString(p) {
 			c.check[id.Name] = true
 		}
 	}

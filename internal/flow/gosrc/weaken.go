@@ -205,7 +205,7 @@ func (s *suite) values(u *unit, d *ast.GenDecl) {
 			if rows, ok := literalRows(v.Values[i]); ok {
 				s.tables[n.Name] = rows
 			}
-			if x, ok := number(v.Values[i]); ok && toleranceName.MatchString(n.Name) {
+			if x, ok := number(v.Values[i]); ok && toleranceName().MatchString(n.Name) {
 				s.constants[n.Name] = wide{x, u.path, u.line(n.Pos())}
 			}
 		}
