@@ -3,6 +3,7 @@ package identity
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
@@ -28,11 +29,33 @@ func unarmor(armored string) (*sshsig.Signature, error) {
 	if len(armored) > maxSignature {
 		return nil, fault.New(fault.Tampered, CodeSignatureBad, "the signature has %d bytes, want at most %d", len(armored), maxSignature)
 	}
+	if !bareArmor(armored) {
+		return nil, fault.New(fault.Tampered, CodeSignatureBad, "the signature is more than one armored SSH signature")
+	}
 	sig, err := sshsig.Unarmor([]byte(armored))
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Tampered, CodeSignatureBad, "the signature does not parse")
 	}
 	return sig, nil
+}
+
+const (
+	armorBegin = "-----BEGIN SSH SIGNATURE-----"
+	armorEnd   = "-----END SSH SIGNATURE-----"
+)
+
+// bareArmor tells a text that is one armored signature and nothing else. The
+// parser of PEM would skip text in front and take headers, which ssh-keygen
+// refuses; what we take, ssh-keygen takes.
+func bareArmor(text string) bool {
+	body, ok := strings.CutPrefix(text, armorBegin)
+	if !ok {
+		return false
+	}
+	if body, ok = strings.CutSuffix(strings.TrimRight(body, "\r\n"), armorEnd); !ok || body == "" || body[0] != '\n' && body[0] != '\r' {
+		return false
+	}
+	return strings.Trim(body, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n") == ""
 }
 
 // VerifyStatement checks that the armored signature is by the key, over these
