@@ -20,6 +20,8 @@ type Event struct {
 	// expected one, a signature or a capability that does not hold. Nil when
 	// nothing was.
 	Check error
+	// Gone are the principals who are not believed any more.
+	Gone []string
 	// Gates are today's digests of the gates of the policy, by name.
 	Gates   map[string]evidence.Digest
 	Idem    string
@@ -105,7 +107,8 @@ type Reopen struct{ Stage, Note string }
 // Invalidate makes a pass stale.
 type Invalidate struct {
 	Stage, Because string
-	// Void are decisions that do not count any more.
+	// Void are decisions, waivers and contracts that do not count any more. With
+	// them the stage is stale only if its pass stands on one of them.
 	Void []string
 }
 

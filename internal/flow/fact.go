@@ -320,7 +320,7 @@ type Rebased struct {
 type StaleFact struct {
 	Head
 	Because string `json:"because"`
-	// Void are decisions that do not count any more.
+	// Void are decisions, waivers and contracts that do not count any more.
 	Void []string `json:"void,omitempty"`
 }
 

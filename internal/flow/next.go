@@ -182,7 +182,7 @@ func (t *turn) sound() *fault.Error {
 		}
 	}
 	switch t.e.Do.(type) {
-	case Resume, Cancel, Pause, Export, Attest, Say, Measure, LoseLease, Feedback:
+	case Resume, Cancel, Pause, Export, Attest, Say, Measure, LoseLease, Feedback, Invalidate:
 	default:
 		if t.run.Paused {
 			return fault.New(fault.Refused, CodeRunPaused, "run %s is paused: %s", t.run.ID, orText(t.run.Why, "no reason was given")).

@@ -616,9 +616,25 @@ func randomEvent(rt *rapid.T, b *bench) Event {
 			Deliver{},
 			LoseLease{Stage: stage},
 			Invalidate{Stage: stage, Because: "x"},
+			lost(&b.run, stage),
 		}).Draw(rt, "other")
 	}
 	return e
+}
+
+// lost takes back the first decision that a stage stands on, and every waiver.
+func lost(r *Run, stage string) Act {
+	v := Invalidate{Stage: stage, Because: "a key was lost"}
+	if s := r.Stage(stage); s != nil {
+		for _, g := range r.standing(s) {
+			v.Void = append(v.Void, g.ID)
+			break
+		}
+	}
+	for _, w := range r.Waivers {
+		v.Void = append(v.Void, w.ID)
+	}
+	return v
 }
 
 func invariants(rt *rapid.T, r *Run) {

@@ -92,6 +92,7 @@ type pass struct {
 	attempt int
 	subject Subject
 	plan    string
+	given   []string // approvals that it stands on
 }
 
 // Lease is a hold on a stage.
@@ -152,7 +153,8 @@ type Plan struct {
 	Contract   json.RawMessage
 	Kind       string // of the change: behaviour, refactor, docs, config
 	Producer   Actor
-	Token      string // empty until it is accepted
+	At         time.Time // handed in
+	Token      string    // empty until it is accepted
 }
 
 // Waiver is an exception in force until it expires.
@@ -163,8 +165,10 @@ type Waiver struct {
 	Paths   []string
 	Reason  string
 	By      Actor
+	At      time.Time
 	Expires time.Time
 	Used    bool
+	Void    string // why it does not count any more: a revoked key
 }
 
 // Remark is a line of the notes of a run: the note of a decision, or a claim.
@@ -327,7 +331,7 @@ func (r *Run) tree() Subject {
 func (r *Run) waiver(what, stage string, at time.Time) *Waiver {
 	for i := range r.Waivers {
 		w := &r.Waivers[i]
-		if (w.Gate == what || w.Gate == "*") && (w.Stage == "" || w.Stage == stage) && w.Expires.After(at) {
+		if (w.Gate == what || w.Gate == "*") && (w.Stage == "" || w.Stage == stage) && w.Expires.After(at) && w.Void == "" {
 			return w
 		}
 	}

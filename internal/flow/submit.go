@@ -280,7 +280,7 @@ func (t *turn) remeasure(s *Stage) *fault.Error {
 		f.Input = t.run.input(s, f.Attempt, s.Subject, f.Gates)
 		t.add(f, s)
 	case s.State == Measuring:
-	case s.State == Stale && t.run.upstream(s): // it is handed in again by itself
+	case (s.State == Stale || s.State == Ready && !policy.Produces(s.Stage)) && t.run.upstream(s): // it is handed in again by itself
 	default:
 		return fault.New(fault.Refused, CodeOutOfOrder, "stage %s of run %s is %s: there is nothing to measure", s.ID, t.run.ID, s.State).
 			Hint("proveto flow status %s", t.run.ID)

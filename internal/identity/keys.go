@@ -7,6 +7,8 @@
 //	keys/id_ed25519   the person at this machine, principal "local"
 //	keys/engine       the engine: checkpoints, attestations
 //
+// and keys/NAME.key for a principal when somebody asks for one ([Generate]).
+//
 // A person signs statements: canonical JSON in a namespace, as SSHSIG with hash
 // sha512, so that ssh-keygen -Y verify accepts what we export. The engine signs
 // checkpoints (C2SP note format) and attestations (DSSE). Its key never enters a
@@ -95,6 +97,34 @@ func Open(stateDir string) (*Keys, error) {
 		return nil, err
 	}
 	return &Keys{Local: local, Engine: Engine{key: engine}}, nil
+}
+
+// Generate makes a key for a principal in a file of its own below the state
+// directory, in the same format and mode, or finds the one made before. It
+// returns the file, and type and base64 of the key. The key is used only when
+// somebody names the file.
+func Generate(stateDir, principal string) (file, key string, err error) {
+	if !validName(principal) {
+		return "", "", fault.New(fault.Usage, "usage", "%.80q is no name of a principal: want %s", principal, nameWant)
+	}
+	dir := filepath.Join(stateDir, keyDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", "", fault.Wrap(err, fault.Internal, CodeIO, "make %s", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", "", fault.Wrap(err, fault.Internal, CodeIO, "open %s", dir)
+	}
+	name := principal + ".key" // with an end, so that it is never one of the two above
+	private, err := loadOrMake(root, name, principal)
+	if err := errors.Join(err, root.Close()); err != nil {
+		return "", "", err
+	}
+	p, err := newPerson(principal, private)
+	if err != nil {
+		return "", "", err
+	}
+	return filepath.Join(dir, name), p.AuthorizedKey(), nil
 }
 
 func loadOrMake(root *os.Root, name, comment string) (ed25519.PrivateKey, error) {
