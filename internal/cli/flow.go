@@ -27,13 +27,34 @@ func newFlow(c *command) *cobra.Command {
 		Args:    onlySubcommands,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(
-		newFlowInit(c), newFlowAdvance(c), newFlowStatus(c), newFlowList(c), newFlowLog(c),
-		newFlowTake(c), newFlowRelease(c), newFlowClaim(c), newFlowReopen(c), newFlowWithdraw(c),
-		newFlowPause(c), newFlowResume(c), newFlowCancel(c), newFlowAmend(c), newFlowAnswer(c), newFlowWaive(c),
-		newFlowPlan(c), newFlowSubmit(c), newFlowMeasure(c), newFlowFeedback(c), newFlowDeliver(c), newFlowExport(c), newFlowRebase(c), newFlowPolicy(c),
+	groups(cmd,
+		group{"daily", "Daily:", []*cobra.Command{
+			newFlowInit(c), newFlowPlan(c), newFlowSubmit(c), newFlowAdvance(c), newFlowStatus(c), newFlowList(c), newFlowFeedback(c), newFlowMeasure(c), newFlowDeliver(c),
+		}},
+		group{".steer", "Steer:", []*cobra.Command{
+			newFlowTake(c), newFlowRelease(c), newFlowAmend(c), newFlowReopen(c), newFlowWithdraw(c), newFlowRebase(c), newFlowPause(c), newFlowResume(c), newFlowCancel(c),
+		}},
+		group{".say", "Say and sign:", []*cobra.Command{newFlowAnswer(c), newFlowClaim(c), newFlowWaive(c)}},
+		group{".look", "Look up and take along:", []*cobra.Command{newFlowLog(c), newFlowPolicy(c), newFlowExport(c)}},
 	)
 	return cmd
+}
+
+// group is some of the commands below another. An id that begins with a dot shows
+// only their names.
+type group struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+func groups(cmd *cobra.Command, all ...group) {
+	for _, g := range all {
+		cmd.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+		}
+		cmd.AddCommand(g.commands...)
+	}
 }
 
 // flows opens the use cases of flow.
@@ -152,6 +173,9 @@ func newFlowInit(c *command) *cobra.Command {
 					return err
 				}
 				o.Task = strings.TrimRight(string(b), "\n")
+			}
+			if strings.TrimSpace(o.Task) == "" {
+				return misuse(cmd, "init needs a task: --task or --task-file")
 			}
 			f, err := c.flows()
 			if err != nil {
