@@ -38,6 +38,7 @@ type Summary struct {
 	Findings   Findings    `json:"findings"`
 	Claims     int         `json:"claims"` // that were recorded and counted for nothing
 	Delivery   *Delivery   `json:"delivery"`
+	Entries    int         `json:"entries"` // that all of this follows from
 }
 
 // Principals says whom the run was pinned to.
@@ -213,7 +214,7 @@ func summarise(r *flow.Run, entries []ledger.Entry, word flow.Status) (Summary, 
 		Policy:     Policy{r.Policy.Name, map[string]string{"sha256": r.PolicyDigest.Hex()}},
 		Principals: Principals{Digest: r.RosterDigest, Enforced: r.Enforced}, Trees: Trees{Work: r.Work().Tree, Approved: tree(r)},
 		Stages: []Stage{}, Waivers: []Waiver{}, Separation: []Separated{}, Isolation: []Isolation{}, Refused: []Refused{}, Claims: r.Claims,
-		Approvals: approvals(r),
+		Approvals: approvals(r), Entries: len(entries),
 	}
 	if !r.Enforced {
 		s.Principals.Note = flow.NotEnforced
