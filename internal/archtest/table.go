@@ -89,6 +89,11 @@ var Table = []Row{
 		Path: "internal/flow/plan", Floor: Jobs, Why: "what a change may be, and whether it is that", Along: []string{"internal/flow/deps", "internal/flow/gosrc"},
 		Only: []string{"internal/evidence", "internal/fault", "internal/late", "internal/pathname", "internal/strictyaml"},
 	},
+	{
+		Path: "internal/attest", Floor: Jobs, Why: "what can be said of an approved run elsewhere, without the ledger",
+		Along: []string{"internal/flow", "internal/flow/plan", "internal/flow/policy"},
+		Only:  []string{"internal/evidence", "internal/fault", "internal/gate", "internal/identity", "internal/ledger"},
+	},
 	{Path: "internal/flow/deps", Floor: Jobs, Why: "dependencies that manifests and lock files name", Only: []string{"internal/late"}},
 	{Path: "internal/flow/gosrc", Floor: Jobs, Why: "what an edit does to exported Go symbols, to tests", Only: []string{"internal/evidence", "internal/late"}},
 	{Path: "internal/lab", Floor: Jobs, Why: "candidates compete on a measured objective"},

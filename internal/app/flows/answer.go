@@ -2,16 +2,12 @@ package flows
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/proveto/proveto/internal/app"
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/flow"
-	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/view"
 )
@@ -171,31 +167,8 @@ func findingView(x flow.Finding) view.FlowFinding {
 // separationView says how each rule of separation stands, whoever decides next.
 func separationView(r *flow.Run) []view.FlowSeparation {
 	out := []view.FlowSeparation{}
-	for _, rule := range r.Policy.Separation {
-		v := view.FlowSeparation{Rule: fmt.Sprintf("%s distinct by %s", strings.Join(rule.Distinct, ", "), rule.By), State: "holds"}
-		for _, id := range rule.Distinct {
-			s := r.Stage(id)
-			if s == nil {
-				continue
-			}
-			for _, g := range s.Given {
-				if g.Decision != flow.Approve || g.Withdrawn {
-					continue
-				}
-				for _, o := range r.Overlaps(s, g.Actor) {
-					if slices.Equal(o.Rule.Distinct, rule.Distinct) && o.Rule.By == rule.By {
-						v.State, v.Note = "violated", fmt.Sprintf("%s %s contributed to %s and decided on %s", rule.By, o.Who, o.Stage, id)
-					}
-				}
-			}
-		}
-		if !r.Enforced {
-			v.Note = strings.TrimSpace("1 principal, separation not enforced. " + v.Note)
-			if v.State == "holds" {
-				v.State = "not_enforced"
-			}
-		}
-		out = append(out, v)
+	for _, x := range r.Separated() {
+		out = append(out, view.FlowSeparation{Rule: x.Rule, State: x.State, Note: x.Note})
 	}
 	return out
 }
@@ -203,41 +176,12 @@ func separationView(r *flow.Run) []view.FlowSeparation {
 // requirements are the requirements of the plan as they are measured.
 func requirements(r *flow.Run) map[string]view.FlowRequirement {
 	out := map[string]view.FlowRequirement{}
-	var c struct {
-		Requirements []struct {
-			ID   string `json:"id"`
-			Text string `json:"text"`
-		} `json:"requirements"`
-	}
-	if err := json.Unmarshal(r.Plan.Contract, &c); err != nil {
-		return out
-	}
-	for _, q := range c.Requirements {
-		out[q.ID] = view.FlowRequirement{State: "not_measured", Reason: "no gate has measured it yet", Text: q.Text, Certificates: []string{}}
-	}
-	for i := range r.Stages {
-		s := &r.Stages[i]
-		e, ok := s.Evidence[policy.ProveRequirements]
-		if !ok {
-			continue
+	for _, q := range r.Requirements() {
+		v := view.FlowRequirement{State: string(q.State), Reason: q.Reason, Text: q.Text, Certificates: []string{}}
+		for _, d := range q.Certificates {
+			v.Certificates = append(v.Certificates, string(d))
 		}
-		for id, word := range e.Requirements {
-			q, asked := out[id]
-			if !asked {
-				continue
-			}
-			q.State, q.Reason = string(word), e.Reason
-			switch {
-			case s.State == flow.Stale || s.Subject.Plan != r.Plan.ID:
-				q.State, q.Reason = string(evidence.Stale), orText(s.Because, "the plan is another one")
-			case word == evidence.Proven:
-				q.Reason = ""
-				for _, d := range e.Certificates {
-					q.Certificates = append(q.Certificates, string(d))
-				}
-			}
-			out[id] = q
-		}
+		out[q.ID] = v
 	}
 	return out
 }
