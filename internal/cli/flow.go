@@ -117,7 +117,9 @@ func (n *noteFlags) text(c *command, cmd *cobra.Command) (string, error) {
 // most is read, so that a text that is too long is seen to be.
 func (c *command) input(name string, most int64) (_ []byte, err error) {
 	in := c.env.Stdin
-	if name != "-" {
+	if name == "-" {
+		name = "stdin"
+	} else {
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, fault.Wrap(err, fault.Usage, "usage", "read %s", name)
@@ -140,9 +142,9 @@ func (c *command) advanced(ctx context.Context, schema string, v *view.FlowAdvan
 	if v == nil {
 		return err
 	}
-	a := &answer{
-		schema: "proveto/flow." + schema + "/v1", data: v, head: v.Head, message: v.Text,
-		text: func(out io.Writer, s render.Style) error { return render.FlowAdvance(out, *v, s) },
+	a := &answer{schema: "proveto/flow." + schema + "/v1", data: v, head: v.Head, message: v.Text}
+	if v.Text != "" { // a refusal is said on stderr
+		a.text = func(out io.Writer, s render.Style) error { return render.FlowAdvance(out, *v, s) }
 	}
 	if v.CurrentStage != "done" {
 		a.next = []view.Next{{Why: "see what the run needs", Run: "proveto flow status " + v.RunID}}

@@ -290,7 +290,7 @@ func (t *turn) whole(k Kind, note, right string) *fault.Error {
 }
 
 func (t *turn) noteMissing(what string) *fault.Error {
-	return fault.New(fault.Usage, CodeNoteMissing, "%s needs a note that says why", what)
+	return fault.New(fault.Usage, CodeNoteMissing, "%s needs a note that says why", what).Hint("proveto flow %s --help", t.e.Do.verb())
 }
 
 func blankText(s string) bool { return strings.TrimSpace(s) == "" }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/proveto/proveto/internal/app"
 	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
 	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/view"
@@ -36,7 +37,21 @@ func (f *Flows) answer(d done, stage string) *view.FlowAdvance {
 			v.Findings = append(v.Findings, findingView(x.Finding))
 		}
 	}
+	if s := d.Stage(stage); d.replayed && d.answer == flow.CodeApproved && s != nil && s.Role == policy.Planner && d.Plan != nil {
+		v.PlanTokenIssued = &d.Plan.Token
+	}
 	v.Text = fmt.Sprintf("run %s is %s, current stage %s", d.ID, st.Word, st.Stage)
+	return v
+}
+
+// refusal is what is shown beside an error of a change: where the run stands, and
+// no decision, since none was taken. Nil for an error that is about no run.
+func (f *Flows) refusal(d done, stage string, err error) *view.FlowAdvance {
+	if d.ID == "" || !refusals[fault.From(err).Kind] {
+		return nil
+	}
+	v := f.answer(d, stage)
+	v.Decision, v.Head, v.Text = nil, nil, "" // the refusal itself is an entry
 	return v
 }
 
@@ -169,6 +184,9 @@ func separationView(r *flow.Run) []view.FlowSeparation {
 	out := []view.FlowSeparation{}
 	for _, x := range r.Separated() {
 		out = append(out, view.FlowSeparation{Rule: x.Rule, State: x.State, Note: x.Note})
+	}
+	if len(out) == 0 && !r.Enforced {
+		out = append(out, view.FlowSeparation{Rule: "the policy has none", State: "not_enforced", Note: "1 principal, separation not enforced"})
 	}
 	return out
 }

@@ -11,7 +11,6 @@ package flows
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -129,7 +128,7 @@ func (f *Flows) change(ctx context.Context, q Request, k known, prepare func(kno
 	d := done{known: k}
 	if q.Idem != "" {
 		if p, ok := k.Replay(q.Idem); ok {
-			return d.again(p, q)
+			return d.again(p, q, prepare)
 		}
 	}
 	ev, err := prepare(k)
@@ -207,14 +206,28 @@ func appendFacts(ctx context.Context, led *ledger.Ledger, tx *store.Tx, list []f
 	return led.Append(ctx, tx, drafts...)
 }
 
-// again gives a replayed request its first answer.
-func (d done) again(p flow.Replay, _ Request) (done, error) {
+// again gives a request that was answered before its first answer. That the rules
+// would refuse it today is no matter, as long as it asks for the same.
+func (d done) again(p flow.Replay, q Request, prepare func(known) (flow.Event, error)) (done, error) {
+	ev, err := prepare(d.known)
+	if ev.Do == nil {
+		return d, err
+	}
+	ev.Idem = q.Idem
+	asked, err := requestDigest(ev)
+	if err != nil {
+		return d, err
+	}
+	if asked != p.Request {
+		return d, idemConflict(q.Idem)
+	}
 	d.answer, d.replayed = p.Answer, true
 	return d, nil
 }
 
 func idemConflict(idem string) error {
-	return fault.New(fault.Conflict, "idem_conflict", "request %.80q was made before and asked for something else", idem)
+	return fault.New(fault.Conflict, "idem_conflict", "request %.80q was made before and asked for something else", idem).
+		Hint("use another --idem for another request")
 }
 
 // requestDigest is what a request asks for, whoever repeats it: without times,
@@ -235,7 +248,7 @@ func requestDigest(ev flow.Event) (evidence.Digest, error) {
 // because nothing happened; trouble of ours, because nothing can be said.
 func (f *Flows) refused(ctx context.Context, q Request, k known, ev flow.Event, err error) error {
 	e := fault.From(err)
-	if k.ID == "" || !slices.Contains([]fault.Kind{fault.Refused, fault.NotFound, fault.Conflict, fault.Negative}, e.Kind) || notRecorded[e.Code] {
+	if k.ID == "" || !refusals[e.Kind] || notRecorded[e.Code] {
 		return err
 	}
 	r := flow.Refusal(ev, e, q.Actor)
@@ -292,6 +305,9 @@ func (f *Flows) counted(ctx context.Context, tx *store.Tx, run *flow.Run, now ti
 	}
 	return 0, nil
 }
+
+// refusals are the kinds of errors by which the rules refuse a request.
+var refusals = map[fault.Kind]bool{fault.Refused: true, fault.NotFound: true, fault.Conflict: true, fault.Negative: true}
 
 // notRecorded are codes of kind conflict that say nothing about the request.
 var notRecorded = map[fault.Code]bool{"busy": true, "no_space": true, "io": true}

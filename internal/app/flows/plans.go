@@ -91,7 +91,7 @@ func (f *Flows) PlanDiff(ctx context.Context, ref string, old, now int) (*view.F
 	find := func(n int) (*plan.Contract, error) {
 		for _, p := range k.Plans {
 			if p.Revision == n {
-				return plan.Parse(fmt.Sprintf("revision %d", n), p.Contract)
+				return plan.ParseKept(fmt.Sprintf("revision %d", n), p.Contract)
 			}
 		}
 		return nil, fault.New(fault.NotFound, flow.CodeNotFound, "run %s has no revision %d of its plan", k.ID, n).Hint("proveto flow log %s", k.ID)

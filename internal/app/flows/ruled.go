@@ -60,7 +60,7 @@ func contract(k known) (*plan.Contract, error) {
 	if p == nil {
 		return nil, fault.New(fault.Refused, flow.CodeNothingSubmitted, "run %s has no plan", k.ID).Hint("proveto flow plan new %s", k.ID)
 	}
-	return plan.Parse("the plan of run "+k.ID, p.Contract)
+	return plan.ParseKept("the plan of run "+k.ID, p.Contract)
 }
 
 // rules are what the policy in force says about plans.
@@ -92,7 +92,7 @@ func rules(k known) (plan.Rules, error) {
 // planLint judges a contract against the base and the policy.
 func (f *Flows) planLint(ctx context.Context, k known, s *flow.Stage, act *flow.Measure) error {
 	e := f.evidence(k, s, act.Gate)
-	c, err := plan.Parse("the plan of run "+k.ID, k.Proposed.Contract)
+	c, err := plan.ParseKept("the plan of run "+k.ID, k.Proposed.Contract)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (f *Flows) carryIn(ctx context.Context, o SubmitOptions, k known, unplanned
 		return ev, err
 	})
 	if err != nil {
-		return nil, err
+		return f.refusal(d, o.Stage, err), err
 	}
 	return f.measured(ctx, d, o.Stage, o.NoWait)
 }

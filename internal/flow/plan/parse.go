@@ -23,11 +23,17 @@ const MaxBytes = 1 << 20
 // is how messages name the text: a file, or - for what was piped in. Errors are
 // usage errors with code plan_invalid, a place, and the nearest name that exists.
 func Parse(name string, body []byte) (*Contract, error) {
-	src := strictyaml.Source{Name: name, Code: CodeInvalid, Hint: "proveto flow plan new"}
-	switch {
-	case len(body) > MaxBytes:
+	if len(body) > MaxBytes {
 		return nil, fault.New(fault.Usage, CodeInvalid, "%s is %d bytes long, more than %d", name, len(body), MaxBytes)
-	case !utf8.Valid(body):
+	}
+	return ParseKept(name, body)
+}
+
+// ParseKept is [Parse] for a contract that was taken once. It may be longer than
+// what is taken: [Manual] joins two texts, each with a limit of its own.
+func ParseKept(name string, body []byte) (*Contract, error) {
+	src := strictyaml.Source{Name: name, Code: CodeInvalid, Hint: "proveto flow plan new"}
+	if !utf8.Valid(body) {
 		return nil, fault.New(fault.Usage, CodeInvalid, "%s holds bytes that are no UTF-8", name)
 	}
 	root, err := src.Parse(joinSurrogates(body))
