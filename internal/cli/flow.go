@@ -32,6 +32,7 @@ func newFlow(c *command) *cobra.Command {
 		newFlowTake(c), newFlowRelease(c), newFlowClaim(c), newFlowReopen(c), newFlowWithdraw(c),
 		newFlowPause(c), newFlowResume(c), newFlowCancel(c), newFlowAmend(c), newFlowAnswer(c), newFlowWaive(c),
 		newFlowPlan(c), newFlowSubmit(c), newFlowMeasure(c), newFlowFeedback(c), newFlowDeliver(c), newFlowExport(c), newFlowRebase(c), newFlowPolicy(c),
+		newFlowSign(c), newFlowDecision(c), newPrincipals(c),
 	)
 	return cmd
 }
@@ -42,7 +43,9 @@ func (c *command) flows() (*flows.Flows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return flows.New(a), nil
+	f := flows.New(a)
+	f.Passphrase = c.passphrase()
+	return f, nil
 }
 
 // runArg adds RUN as an argument, which --run-id can be as well.
@@ -234,6 +237,8 @@ func newFlowAdvance(c *command) *cobra.Command {
 		found    []string
 		file     string
 		planFile string
+
+		statement, signature string
 	)
 	cmd := &cobra.Command{
 		Use:   "advance [RUN] --stage S --actor A --decision D",
@@ -271,6 +276,9 @@ func newFlowAdvance(c *command) *cobra.Command {
 					return err
 				}
 			}
+			if err := c.signedElsewhere(cmd, &o.Request, statement, signature); err != nil {
+				return err
+			}
 			f, err := c.flows()
 			if err != nil {
 				return err
@@ -291,6 +299,8 @@ func newFlowAdvance(c *command) *cobra.Command {
 	f.StringVar(&planFile, "plan", "", "the contract, at the planner's stage (`FILE`, or - for stdin)")
 	f.StringVar(&o.Snapshot, "snapshot", "", "the work, at the developer's stage (`REF`, or . for the working copy)")
 	f.BoolVar(&o.NoWait, "no-wait", false, "do not wait for measurements")
+	f.StringVar(&statement, "statement", "", "the statement that flow sign printed, when it was signed elsewhere (`FILE`)")
+	f.StringVar(&signature, "signature", "", "its signature by ssh-keygen -Y sign (`FILE`)")
 	requestFlags(cmd, &o.Request)
 	return cmd
 }
