@@ -34,8 +34,8 @@ func newFlow(c *command) *cobra.Command {
 		group{".steer", "Steer:", []*cobra.Command{
 			newFlowTake(c), newFlowRelease(c), newFlowAmend(c), newFlowReopen(c), newFlowWithdraw(c), newFlowRebase(c), newFlowPause(c), newFlowResume(c), newFlowCancel(c),
 		}},
-		group{".say", "Say and sign:", []*cobra.Command{newFlowAnswer(c), newFlowClaim(c), newFlowWaive(c)}},
-		group{".look", "Look up and take along:", []*cobra.Command{newFlowLog(c), newFlowPolicy(c), newFlowExport(c), newFlowAttest(c)}},
+		group{".say", "Say and sign:", []*cobra.Command{newFlowAnswer(c), newFlowClaim(c), newFlowWaive(c), newFlowSign(c), newFlowDecision(c)}},
+		group{".look", "Look up and take along:", []*cobra.Command{newFlowLog(c), newFlowPolicy(c), newPrincipals(c), newFlowExport(c), newFlowAttest(c)}},
 	)
 	return cmd
 }
@@ -63,7 +63,9 @@ func (c *command) flows() (*flows.Flows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return flows.New(a), nil
+	f := flows.New(a)
+	f.Passphrase = c.passphrase()
+	return f, nil
 }
 
 // runArg adds RUN as an argument, which --run-id can be as well.
@@ -260,6 +262,8 @@ func newFlowAdvance(c *command) *cobra.Command {
 		found    []string
 		file     string
 		planFile string
+
+		statement, signature string
 	)
 	cmd := &cobra.Command{
 		Use:   "advance [RUN] --stage S --actor A --decision D",
@@ -297,6 +301,9 @@ func newFlowAdvance(c *command) *cobra.Command {
 					return err
 				}
 			}
+			if err := c.signedElsewhere(cmd, &o.Request, statement, signature); err != nil {
+				return err
+			}
 			f, err := c.flows()
 			if err != nil {
 				return err
@@ -317,6 +324,8 @@ func newFlowAdvance(c *command) *cobra.Command {
 	f.StringVar(&planFile, "plan", "", "the contract, at the planner's stage (`FILE`, or - for stdin)")
 	f.StringVar(&o.Snapshot, "snapshot", "", "the work, at the developer's stage (`REF`, or . for the working copy)")
 	f.BoolVar(&o.NoWait, "no-wait", false, "do not wait for measurements")
+	f.StringVar(&statement, "statement", "", "the statement that flow sign printed, when it was signed elsewhere (`FILE`)")
+	f.StringVar(&signature, "signature", "", "its signature by ssh-keygen -Y sign (`FILE`)")
 	requestFlags(cmd, &o.Request)
 	return cmd
 }

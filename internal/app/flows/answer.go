@@ -9,7 +9,9 @@ import (
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
+	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
+	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/view"
 )
 
@@ -107,7 +109,7 @@ func (f *Flows) statusView(k known) (*view.FlowRun, error) {
 		s := &k.Stages[i]
 		gates += len(s.Gates)
 		v.Run.Round = max(v.Run.Round, s.Round)
-		v.Stages = append(v.Stages, stageView(&k.Run, s, at, bad))
+		v.Stages = append(v.Stages, stageView(k, s, at, bad))
 	}
 	if gates == 0 {
 		v.Evidence = fmt.Sprintf("none required by policy %q", k.Policy.Name)
@@ -122,7 +124,7 @@ func (f *Flows) statusView(k known) (*view.FlowRun, error) {
 	}
 	v.FindingsN.Total = len(k.Findings)
 	for _, w := range k.Waivers {
-		v.Waivers = append(v.Waivers, view.FlowWaiver{ID: w.ID, Gate: w.Gate, Stage: w.Stage, Reason: w.Reason, By: w.By.Principal, Expires: w.Expires, Used: w.Used})
+		v.Waivers = append(v.Waivers, view.FlowWaiver{ID: w.ID, Gate: w.Gate, Stage: w.Stage, Reason: w.Reason, By: w.By.Principal, Expires: w.Expires, Used: w.Used, Void: w.Void})
 	}
 	if u := k.Unplanned; u != nil {
 		v.Unplanned = &view.FlowUnplanned{By: u.By.Principal, Reason: u.Reason, Waiver: u.Waiver}
@@ -136,8 +138,8 @@ func (f *Flows) statusView(k known) (*view.FlowRun, error) {
 	return v, badSignaturesFault(k.ID, bad)
 }
 
-func stageView(r *flow.Run, s *flow.Stage, at time.Time, bad map[string]bool) view.FlowStage {
-	n := r.Approvals(s)
+func stageView(k known, s *flow.Stage, at time.Time, bad map[string]bool) view.FlowStage {
+	n := k.Approvals(s)
 	v := view.FlowStage{
 		ID: s.ID, Role: string(s.Role), State: string(s.State), Attempt: s.Attempt, Input: string(s.Input), Tree: string(s.Subject.Tree),
 		Producer: s.Producer.Principal, Gates: []view.FlowGate{}, Decisions: []view.FlowDecision{}, Because: s.Because, Earlier: len(s.Past),
@@ -155,6 +157,9 @@ func stageView(r *flow.Run, s *flow.Stage, at time.Time, bad map[string]bool) vi
 	for _, g := range s.Given {
 		d := givenView(g)
 		d.Verified = !bad[g.ID]
+		if word, why := k.worth(g); word == string(identity.WordFlagged) || word == string(identity.WordVoid) && d.Void == "" {
+			d.Revoked = why
+		}
 		v.Decisions = append(v.Decisions, d)
 	}
 	return v

@@ -43,7 +43,7 @@ func (f *Flows) Measure(ctx context.Context, o MeasureOptions) (*view.FlowAdvanc
 	}
 	d := done{known: k, answer: fault.OK}
 	for i := range k.Stages {
-		if s := &k.Stages[i]; (s.State == flow.Ready && s.Failed > 0 || s.State == flow.Stale) && (o.Gate == "" || slices.Contains(s.Gates, o.Gate)) {
+		if s := &k.Stages[i]; (s.State == flow.Ready && (s.Failed > 0 || !policy.Produces(s.Stage)) || s.State == flow.Stale) && (o.Gate == "" || slices.Contains(s.Gates, o.Gate)) {
 			if d, err = f.change(ctx, o.Request, d.known, func(k known) (flow.Event, error) {
 				ev, _, err := f.event(ctx, k, o.Request, s.ID)
 				ev.Do = flow.Remeasure{Stage: s.ID}

@@ -217,7 +217,7 @@ func hunk(v plan.Violation) string {
 func (f *Flows) waivedCode(k known, s *flow.Stage, v plan.Violation) bool {
 	at := k.at(f.app.Now())
 	for _, w := range k.Waivers {
-		if w.Gate != string(v.Code) || w.Stage != "" && w.Stage != s.ID || !w.Expires.After(at) {
+		if w.Gate != string(v.Code) || w.Stage != "" && w.Stage != s.ID || !w.Expires.After(at) || w.Void != "" {
 			continue
 		}
 		if slices.ContainsFunc(s.Producers, func(a flow.Actor) bool { return k.Enforced && a.Principal == w.By.Principal }) {
