@@ -26,6 +26,7 @@ import (
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
 	"github.com/proveto/proveto/internal/flow/plan"
+	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/ledger"
 )
 
@@ -176,6 +177,9 @@ func read(entries []ledger.Entry, ledgerID string) (flow.Run, error) {
 		if err := r.Apply(x, token); err != nil {
 			return r, err
 		}
+		if err := pinned(&r, e); err != nil {
+			return r, err
+		}
 	}
 	if r.ID == "" {
 		return r, bad("it holds no entry of a run")
@@ -198,6 +202,30 @@ func read(entries []ledger.Entry, ledgerID string) (flow.Run, error) {
 		return r, bad("its entries do not add up to the run that the last one leaves")
 	}
 	return r, nil
+}
+
+// pinned wants the policy and the principals that an entry pins to have their
+// digests: those are what is signed.
+func pinned(r *flow.Run, e ledger.Entry) error {
+	if k := flow.Kind(e.Kind); k != flow.KindOpened && k != flow.KindRebased {
+		return nil
+	}
+	policy, err := r.Policy.Digest()
+	if err != nil {
+		return err
+	}
+	var roster identity.Roster
+	if err := json.Unmarshal(r.Roster, &roster); err != nil {
+		return bad("entry %d: its principals do not parse: %s", e.Seq, err)
+	}
+	principals, err := roster.Digest()
+	if err != nil {
+		return err
+	}
+	if policy != r.PolicyDigest || principals != r.RosterDigest {
+		return bad("entry %d: its policy or its principals do not have their digests", e.Seq)
+	}
+	return nil
 }
 
 func token(id, leaf string) string {

@@ -62,12 +62,23 @@ func (c *checker) check(r *flow.Run, e ledger.Entry) error {
 		})
 	case flow.KindDecided:
 		return parsed(e, func(f *flow.Decided) error { return c.decision(r, e, f) })
+	case flow.KindPassed:
+		return parsed(e, func(f *flow.PassedFact) error { return standsOn(r, e, f.Stage, f.Outcome) })
+	case flow.KindCarried:
+		return parsed(e, func(f *flow.Carried) error { return standsOn(r, e, f.Stage, f.Outcome) })
 	case flow.KindSubmitted:
 		return parsed(e, func(f *flow.Submitted) error {
+			if f.Input != r.InputOf(f.Stage, f.Attempt, f.Subject, f.Gates) || f.Subject.Plan != "" && r.Plan == nil {
+				return bad("entry %d: its input is not what the run was", e.Seq)
+			}
 			return c.submission(r, e, f.Head, f.Signed, f.Input, f.Note, f.Subject.Plan, f.Subject.Tree)
 		})
 	case flow.KindPlanSubmitted:
 		return parsed(e, func(f *flow.PlanSubmitted) error {
+			// Without gates the note is part of the input; the decision has it.
+			if s := r.Stage(f.Stage); s != nil && len(s.Gates) > 0 && f.Input != r.InputOf(f.Stage, f.Attempt, flow.Subject{Plan: f.Plan}, f.Gates) {
+				return bad("entry %d: its input is not what the run was", e.Seq)
+			}
 			return c.submission(r, e, f.Head, f.Signed, f.Input, f.Note, f.Plan, "")
 		})
 	case flow.KindWaived:
@@ -84,11 +95,22 @@ func parsed[F any](e ledger.Entry, check func(*F) error) error {
 	return check(&f)
 }
 
+// standsOn wants a pass to say what the entries before it add up to.
+func standsOn(r *flow.Run, e ledger.Entry, stage string, outcome evidence.Digest) error {
+	if s := r.Stage(stage); s == nil || s.OutcomeOf() != outcome {
+		return bad("entry %d: the pass does not stand on what the entries before it hold", e.Seq)
+	}
+	return nil
+}
+
 // decision wants every decision signed, about this run, attempt and input, and
 // citing only evidence of the attempt.
 func (c *checker) decision(r *flow.Run, e ledger.Entry, f *flow.Decided) error {
 	st, err := c.statement(r, e, f.Signed, f.Actor, schemaDecision)
 	if err != nil {
+		return err
+	}
+	if err := c.once(st, e); err != nil {
 		return err
 	}
 	about := st.Run == f.Run && st.Stage == f.Stage && st.Attempt == f.Attempt && st.Input == f.Input && st.Decision == f.Decision &&
@@ -113,13 +135,23 @@ func (c *checker) decision(r *flow.Run, e ledger.Entry, f *flow.Decided) error {
 }
 
 // submission checks what a person handed in. What the engine hands in again in
-// the name of its producer has no signature.
+// the name of its producer has no signature; where an owner's approval is the
+// hand-over, its statement is that of the decision that follows.
 func (c *checker) submission(r *flow.Run, e ledger.Entry, h flow.Head, s *flow.Signature, input evidence.Digest, note, plan string, tree evidence.Tree) error {
 	if s == nil {
 		return nil
 	}
-	st, err := c.statement(r, e, s, h.Actor, schemaSubmission)
+	st, err := c.statement(r, e, s, h.Actor, schemaSubmission, schemaDecision)
 	if err != nil {
+		return err
+	}
+	if st.Schema == schemaDecision {
+		if st.Run != h.Run || st.Stage != h.Stage || st.Attempt != h.Attempt || st.Input != input || st.Policy != r.PolicyDigest {
+			return notSaid(e, "the hand-over is not what was signed")
+		}
+		return nil
+	}
+	if err := c.once(st, e); err != nil {
 		return err
 	}
 	if st.Run != h.Run || st.Stage != h.Stage || st.Attempt != h.Attempt || st.Input != input || st.Plan != plan || st.Tree != tree ||
@@ -134,6 +166,9 @@ func (c *checker) waiver(r *flow.Run, e ledger.Entry, f *flow.Waived) error {
 	if err != nil {
 		return err
 	}
+	if err := c.once(st, e); err != nil {
+		return err
+	}
 	if st.Run != f.Run || st.Gate != f.Gate || st.Stage != f.Stage || !slices.Equal(st.Paths, f.Paths) || st.Reason != evidence.DigestOf([]byte(f.Reason)) ||
 		!st.Expires.Equal(f.Expires) || st.Nonce != f.ID {
 		return notSaid(e, "waiver "+f.ID+" is not what was signed")
@@ -143,7 +178,7 @@ func (c *checker) waiver(r *flow.Run, e ledger.Entry, f *flow.Waived) error {
 
 // statement wants the statement signed by the key of the actor, which spoke for
 // them at the time of the entry.
-func (c *checker) statement(r *flow.Run, e ledger.Entry, s *flow.Signature, a flow.Actor, schema string) (signed, error) {
+func (c *checker) statement(r *flow.Run, e ledger.Entry, s *flow.Signature, a flow.Actor, schemas ...string) (signed, error) {
 	var st signed
 	if s == nil || s.Namespace != identity.FlowNamespace {
 		return st, notSaid(e, "it is not signed in namespace "+identity.FlowNamespace)
@@ -169,14 +204,19 @@ func (c *checker) statement(r *flow.Run, e ledger.Entry, s *flow.Signature, a fl
 	if err := json.Unmarshal(s.Statement, &st); err != nil {
 		return st, notSaid(e, "its statement does not parse")
 	}
-	if st.Schema != schema || st.LedgerID != c.ledger {
+	if !slices.Contains(schemas, st.Schema) || st.LedgerID != c.ledger {
 		return st, notSaid(e, "its statement is for something else")
 	}
+	return st, nil
+}
+
+// once wants a statement to be used for one entry.
+func (c *checker) once(st signed, e ledger.Entry) error {
 	if old, ok := c.nonces[st.Nonce]; ok || st.Nonce == "" {
-		return st, bad("entries %d and %d have one signed statement", old, e.Seq)
+		return bad("entries %d and %d have one signed statement", old, e.Seq)
 	}
 	c.nonces[st.Nonce] = e.Seq
-	return st, nil
+	return nil
 }
 
 func notSaid(e ledger.Entry, why string) error {
