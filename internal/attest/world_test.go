@@ -131,7 +131,7 @@ func (w *world) do(ev flow.Event) {
 		if w.spoil != nil {
 			w.spoil(f)
 		}
-		drafts = append(drafts, must[ledger.Draft](w.t)(ledger.NewDraft(ledger.Kind(f.Kind()), f)))
+		drafts = append(drafts, must[ledger.Draft](w.t)(ledger.NewDraft(ledger.Kind(flow.KindOf(f)), f)))
 	}
 	err := w.db.Write(w.t.Context(), func(tx *store.Tx) error {
 		entries, err := w.led.Append(w.t.Context(), tx, drafts...)
