@@ -40,8 +40,12 @@ func (f *Flows) answer(d done, stage string) *view.FlowAdvance {
 	return v
 }
 
-// at is the later of the clock and the last fact.
+// at is the later of the clock and the last fact; for a replay, when it was
+// measured.
 func (k known) at(now time.Time) time.Time {
+	if k.replay != nil {
+		return k.replay.Started
+	}
 	if now.Before(k.Last) {
 		return k.Last
 	}

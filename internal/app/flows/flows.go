@@ -47,6 +47,8 @@ type known struct {
 	flow.Run
 	ledgerID string
 	head     ledger.Head
+	// replay is the evidence that is measured again, instead of what is missing.
+	replay *flow.Evidence
 }
 
 // load reads a run by its id, its end or @latest.
