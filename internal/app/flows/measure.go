@@ -262,7 +262,7 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 		Gate: act.Gate, Policy: gatePolicy(k, act.Gate, g, s), Repo: repo, BaseTree: k.Base.Tree, Tree: s.Subject.Tree,
 		Run: k.ID, Stage: s.ID, Attempt: s.Attempt, Plan: planDigest(s.Subject.Plan), Probed: probedFunc(k),
 	}
-	if k.replay == nil {
+	if r.Again = k.replay != nil; !r.Again {
 		r.Known = knownFunc(k)
 	}
 	if r.Tree == "" {
