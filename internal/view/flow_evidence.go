@@ -136,3 +136,13 @@ type FlowReplayGate struct {
 	Why      string `json:"why,omitempty"`
 	Again    string `json:"again,omitempty"` // id of the evidence of now; it is not recorded in the run
 }
+
+// FlowWatched is an entry of a run as it comes.
+type FlowWatched struct {
+	Type string `json:"type"` // entry
+	FlowLogLine
+	RunStatus    string   `json:"run_status"` // after it
+	Reason       string   `json:"reason,omitempty"`
+	CurrentStage string   `json:"current_stage"`
+	Needs        []string `json:"needs"`
+}

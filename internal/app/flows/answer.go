@@ -57,8 +57,12 @@ func (f *Flows) refusal(d done, stage string, err error) *view.FlowAdvance {
 	return v
 }
 
-// at is the later of the clock and the last fact.
+// at is the later of the clock and the last fact; for a replay, when it was
+// measured.
 func (k known) at(now time.Time) time.Time {
+	if k.replay != nil {
+		return k.replay.Started
+	}
 	if now.Before(k.Last) {
 		return k.Last
 	}

@@ -55,6 +55,8 @@ type known struct {
 	head     ledger.Head
 	revoked  identity.Revocations
 	tip      *tip
+	// replay is the evidence that is measured again, instead of what is missing.
+	replay *flow.Evidence
 }
 
 // load reads a run by its id, its end or @latest.

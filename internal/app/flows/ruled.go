@@ -302,7 +302,7 @@ func contents(ctx context.Context, snaps *snapshot.Store, repo snapshot.Repo, ch
 
 // targetChanged lists what changed on the target since the base.
 func (f *Flows) targetChanged(ctx context.Context, k known, snaps *snapshot.Store, repo snapshot.Repo) ([]string, error) {
-	if k.Target == "" {
+	if k.Target == "" || k.replay != nil { // where the target stood then is not recorded
 		return nil, nil
 	}
 	tip, err := snaps.Resolve(ctx, repo, k.Target)
