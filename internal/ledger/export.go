@@ -265,7 +265,7 @@ func (st Statement) included() error {
 		}
 		proof = append(proof, tlog.Hash(raw))
 	}
-	leaf := tlog.RecordHash(encode(x.Seq, x.Time, string(KindCertificate), string(st.Predicate.Certificate.Record)))
+	leaf := tlog.RecordHash(encode(nil, x.Seq, x.Time, string(KindCertificate), string(st.Predicate.Certificate.Record)))
 	if err := tlog.CheckRecord(proof, size, root, x.Seq-1, leaf); err != nil {
 		return errors.Join(badExport(CodeBroken, "entry %d is not in the signed ledger", x.Seq), err)
 	}
