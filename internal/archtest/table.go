@@ -182,6 +182,7 @@ var Table = []Row{
 	},
 	{Path: "internal/e2e", Floor: Tools, Why: "tests of the whole product: killed, damaged, run twice", Only: []string{}},
 	{Path: "bench/paired", Floor: Tools, Why: "two commands measured in turn", Only: []string{}, May: benchmark},
+	{Path: "bench/flow", Floor: Tools, Why: "flow beside the workflow of LACP", Only: []string{}, May: benchmark},
 	{Path: "bench/groundtruth", Floor: Tools, Why: "what the whole suite can kill, found the slow way", Only: []string{}, May: benchmark},
 	{Path: "bench/gremlins", Floor: Tools, Why: "the verdicts of another tool", Only: []string{}, May: benchmark},
 	{Path: "bench/table", Floor: Tools, Why: "what one start finds in each module, and what it costs", Only: []string{}, May: benchmark},
