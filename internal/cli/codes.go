@@ -109,6 +109,7 @@ var codes = map[string]string{
 	"report_incomplete":     "tests ended the test process before the end",
 	"report_tampered":       "somebody else wrote on the results descriptor",
 	"rerun_differs":         "the rerun did not agree; the certificate lost its credit",
+	"replay_differs":        "a gate measured again says something else",
 	"revoked":               "the principal or the key was revoked",
 	"rolled_back":           "entries that somebody outside has seen are gone",
 	"rounds_exhausted":      "the run came back to the stage too often",

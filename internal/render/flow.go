@@ -354,3 +354,26 @@ func FlowExplained(w io.Writer, v view.FlowExplained, _ Style) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// FlowPolicyCheck writes what the gates did with their probes.
+func FlowPolicyCheck(w io.Writer, v view.FlowPolicyCheck, _ Style) error {
+	var b strings.Builder
+	if len(v.Gates) == 0 {
+		fmt.Fprintf(&b, "policy %s has no command gate; the engine's own gates are tried with their probes in every run\n", Line(v.Policy))
+	}
+	for _, g := range v.Gates {
+		word := "counts: it accepted the base and refused its probe"
+		switch {
+		case !g.Accepts:
+			word = "does not count: it refused the base"
+		case !g.Refuses:
+			word = "does not count: it accepted a bad tree"
+		}
+		fmt.Fprintf(&b, "%-24s  %s\n", Line(g.Gate), word)
+		if g.Reason != "" {
+			fmt.Fprintf(&b, "    %s\n", firstOf(Line(g.Reason), 200))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -308,3 +308,18 @@ type FlowNeed struct {
 	Have    string `json:"have,omitempty"`
 	Missing string `json:"missing,omitempty"`
 }
+
+// FlowPolicyCheck is what the command gates of a policy did with their probes.
+type FlowPolicyCheck struct {
+	Policy string       `json:"policy"`
+	Gates  []FlowProbed `json:"gates"`
+}
+
+// FlowProbed is what one gate did with a good tree and with a bad one.
+type FlowProbed struct {
+	Gate        string `json:"gate"`
+	Accepts     bool   `json:"accepts_good"`
+	Refuses     bool   `json:"refuses_bad"`
+	Reason      string `json:"reason,omitempty"`
+	Certificate string `json:"certificate,omitempty"`
+}

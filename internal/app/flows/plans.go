@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proveto/proveto/internal/app/gates"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
 	"github.com/proveto/proveto/internal/flow/plan"
 	"github.com/proveto/proveto/internal/flow/policy"
+	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/view"
 )
 
@@ -169,4 +171,56 @@ func (f *Flows) PolicyExplain(ctx context.Context, ref string) (*view.FlowExplai
 		}
 	}
 	return v, nil
+}
+
+// PolicyCheck runs the probes of the command gates of a policy on the base, before
+// a run needs them. The error names the first that accepted a bad tree, or could
+// not be tried; the view is returned beside it.
+func (f *Flows) PolicyCheck(ctx context.Context, name string) (*view.FlowPolicyCheck, error) {
+	if !f.insideRepository() {
+		return nil, fault.New(fault.Refused, "base_unresolved", "%s is in no git repository, so there is no tree to try a gate on", f.app.Where("")).
+			Hint("proveto flow policy show %s", orText(name, policy.Default))
+	}
+	g, err := f.ground(ctx, name, "", "")
+	if err != nil {
+		return nil, err
+	}
+	v := &view.FlowPolicyCheck{Policy: g.policy.Name, Gates: []view.FlowProbed{}}
+	var first error
+	for _, s := range g.policy.Stages {
+		for _, gateName := range s.Gates {
+			c, ok := g.policy.Command(gateName)
+			if !ok {
+				continue
+			}
+			x, err := f.probe(ctx, g, gateName, c)
+			if err != nil && first == nil {
+				first = err
+			}
+			v.Gates = append(v.Gates, x)
+		}
+	}
+	return v, first
+}
+
+// probe tries a command on the base, which it should accept, and on its probe.
+func (f *Flows) probe(ctx context.Context, g ground, name string, c policy.Command) (view.FlowProbed, error) {
+	x := view.FlowProbed{Gate: name}
+	res, err := gates.Measure(ctx, f.app, gates.Request{
+		Gate: name, Repo: g.repo, BaseTree: g.base.Tree, Tree: g.base.Tree,
+		Policy: gates.Policy{Kind: gate.KindCommand, Argv: c.Run, Time: c.Time, Probe: gates.Probe{Patch: c.Probe.Patch, Mutant: c.Probe.Mutant, Break: c.Probe.Break}},
+	})
+	if err != nil {
+		x.Reason = err.Error()
+		return x, err
+	}
+	x.Accepts, x.Refuses, x.Certificate = res.Evidence.Outcome == gate.Pass || res.Evidence.Code == gate.CodeBlind, res.Probe.Refused, string(res.Probe.Certificate)
+	x.Reason = res.Evidence.Reason
+	switch {
+	case res.Evidence.Outcome == gate.Pass && x.Refuses:
+		return x, nil
+	case res.Evidence.Outcome == gate.No:
+		return x, fault.New(fault.Negative, gate.CodeFailed, "gate %s refuses the base itself: %s", name, x.Reason).Hint("proveto flow policy show %s", g.policy.Name)
+	}
+	return x, fault.New(fault.Unmeasured, res.Evidence.Code, "gate %s: %s", name, x.Reason).Hint("proveto flow policy show %s", g.policy.Name)
 }
