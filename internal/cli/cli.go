@@ -147,7 +147,7 @@ func newRoot(c *command) *cobra.Command {
 	f.StringVar(&c.flags.expectHead, "expect-head", "", "refuse to record unless the ledger's head is `SEQ:ROOT`")
 	root.AddCommand(
 		newStart(c), newProve(c), newWhy(c), newGaps(c), newReport(c), newStatus(c), newWaive(c),
-		newFlow(c),
+		newFlow(c), grouped(newPrincipals(c), "flow"),
 		newVerify(c), newLedger(c), newRebuild(c),
 		newDoctor(c), newGC(c), newConfig(c), newVersion(c), newCompletion(c),
 	)

@@ -2,6 +2,8 @@ package flow
 
 import (
 	"encoding/json"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/proveto/proveto/internal/evidence"
@@ -521,4 +523,35 @@ func decode(e Entry) (Fact, error) {
 		return v, nil
 	}
 	return nil, fault.New(fault.Tampered, "ledger_broken", "ledger entry %d has kind %.60q, which no run has", e.Seq, e.Kind)
+}
+
+// decoded is what the body of an entry says, or why it says nothing.
+type decoded struct {
+	fact Fact
+	err  error
+}
+
+// perReader is how many entries are worth another goroutine.
+const perReader = 64
+
+// decodeAll reads the bodies of entries. Reading is most of a fold, and no body
+// depends on another: a long run is read on all processors.
+func decodeAll(entries []Entry) []decoded {
+	out := make([]decoded, len(entries))
+	part := max(perReader, (len(entries)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for from := 0; from < len(entries); from += part {
+		read := func() {
+			for i := from; i < min(from+part, len(entries)); i++ {
+				out[i].fact, out[i].err = decode(entries[i])
+			}
+		}
+		if from+part < len(entries) {
+			wg.Go(read)
+		} else {
+			read() // the last part is ours
+		}
+	}
+	wg.Wait()
+	return out
 }

@@ -82,6 +82,7 @@ type Stage struct {
 	Because   string          // why the pass is stale
 	Round     int             // how often the run came back to this stage
 	Carries   string          // rule by which the last pass stands when the gates of this attempt pass
+	Carried   *Carry          // by what the pass of this attempt stands, when nobody judged it anew
 	Failed    int             // measurements of the current attempt that could not be made
 	Past      []Attempt
 	passed    *pass // the last pass, for the carry rules
@@ -143,6 +144,13 @@ type Attempt struct {
 	Subject  Subject
 	Given    []Given
 	Evidence map[string]Evidence
+	Carried  *Carry
+}
+
+// Carry says that a pass stands by an earlier attempt.
+type Carry struct {
+	Rule string
+	From int // attempt
 }
 
 // Plan is a revision of the contract.
@@ -203,8 +211,12 @@ type TokenFunc func(plan, leaf string) string
 // Fold reads a run from its facts. A nil token function leaves tokens empty.
 func Fold(entries []Entry, token TokenFunc) (Run, error) {
 	var r Run
-	for _, e := range entries {
-		if err := r.Apply(e, token); err != nil {
+	read := decodeAll(entries)
+	for i, e := range entries {
+		if read[i].err != nil {
+			return r, read[i].err
+		}
+		if err := r.add(e, read[i].fact, token); err != nil {
 			return r, err
 		}
 	}
@@ -220,6 +232,11 @@ func (r *Run) Apply(e Entry, token TokenFunc) error {
 	if err != nil {
 		return err
 	}
+	return r.add(e, f, token)
+}
+
+// add folds an entry whose fact was read.
+func (r *Run) add(e Entry, f Fact, token TokenFunc) error {
 	if e.Seq <= r.Seq {
 		return fault.New(fault.Tampered, "ledger_broken", "ledger entry %d comes after entry %d of the same run", e.Seq, r.Seq)
 	}

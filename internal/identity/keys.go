@@ -115,7 +115,7 @@ func Generate(stateDir, principal string) (file, key string, err error) {
 	if err != nil {
 		return "", "", fault.Wrap(err, fault.Internal, CodeIO, "open %s", dir)
 	}
-	name := principal + ".key" // with an end, so that it is never one of the two above
+	name := filepath.Base(GeneratedFile(stateDir, principal))
 	private, err := loadOrMake(root, name, principal)
 	if err := errors.Join(err, root.Close()); err != nil {
 		return "", "", err
@@ -125,6 +125,12 @@ func Generate(stateDir, principal string) (file, key string, err error) {
 		return "", "", err
 	}
 	return filepath.Join(dir, name), p.AuthorizedKey(), nil
+}
+
+// GeneratedFile is where [Generate] keeps the key of a principal: under a name with
+// an end, so that it is never one of the two that are made by themselves.
+func GeneratedFile(stateDir, principal string) string {
+	return filepath.Join(stateDir, keyDir, principal+".key")
 }
 
 func loadOrMake(root *os.Root, name, comment string) (ed25519.PrivateKey, error) {

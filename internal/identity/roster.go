@@ -236,6 +236,9 @@ func (r Roster) Verify(statement []byte, armored string, at time.Time, revoked R
 	return p, key, err
 }
 
+// Fingerprint is the SHA256:… form of a key (type and base64).
+func Fingerprint(key string) (string, error) { return fingerprint(key) }
+
 // fingerprint is the SHA256:… form of a key (type and base64).
 func fingerprint(key string) (string, error) {
 	pub, err := parseKeyWords(key)

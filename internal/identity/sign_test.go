@@ -423,6 +423,10 @@ func TestSignaturesOfAnAgentAreChecked(t *testing.T) {
 	keys := must[[]Key](t)(agentSocket(l.Addr().String()).keys(t.Context()))
 	_, err := keys[0].SignStatement(t.Context(), []byte("{}"), FlowNamespace)
 	wantFault(t, err, fault.Refused, CodeKeyBad)
+	wantFault(t, keys[0].Prove(t.Context()), fault.Refused, CodeKeyBad)
+	if err := freshKey(t).Prove(t.Context()); err != nil {
+		t.Errorf("a key of this process: %v", err)
+	}
 
 	// And one that does not answer ends with the context.
 	ctx, cancel := context.WithCancel(t.Context())

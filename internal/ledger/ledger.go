@@ -149,7 +149,7 @@ func (l *Ledger) Append(ctx context.Context, tx *store.Tx, drafts ...Draft) ([]E
 			return nil, fault.New(fault.Internal, "internal", "an empty draft of kind %q", d.kind)
 		}
 		e := Entry{Seq: t.size + 1, Time: now, Kind: d.kind, Body: d.body}
-		if err := l.insert(ctx, tx, t, e); err != nil {
+		if e.leaf, err = l.insert(ctx, tx, t, e); err != nil {
 			return nil, fmt.Errorf("append %s: %w", d.kind, err)
 		}
 		out = append(out, e)
@@ -157,36 +157,37 @@ func (l *Ledger) Append(ctx context.Context, tx *store.Tx, drafts ...Draft) ([]E
 	return out, l.sign(ctx, tx, t)
 }
 
-func (l *Ledger) insert(ctx context.Context, tx *store.Tx, t *tree, e Entry) error {
+func (l *Ledger) insert(ctx context.Context, tx *store.Tx, t *tree, e Entry) (leaf string, err error) {
 	if err := l.complete(ctx, tx, e); err != nil {
-		return err
+		return "", err
 	}
 	return l.write(ctx, tx, t, e)
 }
 
-func (l *Ledger) write(ctx context.Context, tx *store.Tx, t *tree, e Entry) error {
+// write gives the leaf hash of the entry.
+func (l *Ledger) write(ctx context.Context, tx *store.Tx, t *tree, e Entry) (string, error) {
 	rows, err := project(e)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := storable(rows); err != nil {
-		return err
+		return "", err
 	}
 	row := store.EntryRow{Seq: e.Seq, Time: e.Time.Format(timeFormat), Kind: string(e.Kind), Body: string(e.Body)}
 	leaf := leafOf(row)
 	row.LeafHash = leaf.String()
 	if err := tx.InsertEntry(ctx, row); err != nil {
-		return err
+		return "", err
 	}
 	if err := t.add(ctx, tx, leaf); err != nil {
-		return err
+		return "", err
 	}
 	if err := tx.InsertRows(ctx, rows); errors.Is(err, store.ErrNoRow) {
-		return fault.New(fault.Internal, "internal", "an entry of kind %s of a run that was never opened", e.Kind)
+		return "", fault.New(fault.Internal, "internal", "an entry of kind %s of a run that was never opened", e.Kind)
 	} else if err != nil {
-		return err
+		return "", err
 	}
-	return nil
+	return row.LeafHash, nil
 }
 
 // complete checks that what the entry cites is there: blobs of a run, runs of a

@@ -123,6 +123,8 @@ func flowText(b *strings.Builder, v view.FlowRun, s Style) {
 				b.WriteString(", withdrawn")
 			case d.Void != "":
 				fmt.Fprintf(b, ", does not count: %s", Line(d.Void))
+			case d.Revoked != "":
+				fmt.Fprintf(b, ", since then: %s", Line(d.Revoked))
 			case !d.Verified:
 				b.WriteString(", SIGNATURE DOES NOT VERIFY")
 			}
@@ -154,7 +156,11 @@ func flowText(b *strings.Builder, v view.FlowRun, s Style) {
 		fmt.Fprintf(b, "%d of %d findings shown: proveto flow report %s\n", n, v.FindingsN.Total, v.Run.ID)
 	}
 	for _, w := range v.Waivers {
-		fmt.Fprintf(b, "waiver      %s by %s until %s: %s\n", Line(w.Gate), Line(w.By), w.Expires.Format("2006-01-02 15:04"), firstOf(Line(w.Reason), 100))
+		fmt.Fprintf(b, "waiver      %s by %s until %s: %s", Line(w.Gate), Line(w.By), w.Expires.Format("2006-01-02 15:04"), firstOf(Line(w.Reason), 100))
+		if w.Void != "" {
+			fmt.Fprintf(b, ", does not count: %s", Line(w.Void))
+		}
+		b.WriteByte('\n')
 	}
 	if u := v.Unplanned; u != nil {
 		fmt.Fprintf(b, "UNPLANNED   %s went ahead without the token of the plan: %s\n", Line(u.By), Line(u.Reason))

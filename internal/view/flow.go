@@ -109,6 +109,7 @@ type FlowDecision struct {
 	NoteSHA256 string    `json:"note_sha256,omitempty"`
 	Withdrawn  bool      `json:"withdrawn,omitempty"`
 	Void       string    `json:"void,omitempty"`
+	Revoked    string    `json:"revoked,omitempty"` // what became later of the trust in the key or the principal
 }
 
 // FlowApprovals counts approvals; an agent never counts as a human.
@@ -157,6 +158,7 @@ type FlowWaiver struct {
 	By      string    `json:"by"`
 	Expires time.Time `json:"expires"`
 	Used    bool      `json:"used"`
+	Void    string    `json:"void,omitempty"` // why it does not count any more
 }
 
 // FlowUnplanned says that work went ahead without the token of the plan.

@@ -2,10 +2,7 @@ package flows
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/proveto/proveto/internal/app"
@@ -14,6 +11,7 @@ import (
 	"github.com/proveto/proveto/internal/flow"
 	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
+	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/view"
 )
 
@@ -59,8 +57,12 @@ func (f *Flows) refusal(d done, stage string, err error) *view.FlowAdvance {
 	return v
 }
 
-// at is the later of the clock and the last fact.
+// at is the later of the clock and the last fact; for a replay, when it was
+// measured.
 func (k known) at(now time.Time) time.Time {
+	if k.replay != nil {
+		return k.replay.Started
+	}
 	if now.Before(k.Last) {
 		return k.Last
 	}
@@ -111,7 +113,7 @@ func (f *Flows) statusView(k known) (*view.FlowRun, error) {
 		s := &k.Stages[i]
 		gates += len(s.Gates)
 		v.Run.Round = max(v.Run.Round, s.Round)
-		v.Stages = append(v.Stages, stageView(&k.Run, s, at, bad))
+		v.Stages = append(v.Stages, stageView(k, s, at, bad))
 	}
 	if gates == 0 {
 		v.Evidence = fmt.Sprintf("none required by policy %q", k.Policy.Name)
@@ -126,7 +128,7 @@ func (f *Flows) statusView(k known) (*view.FlowRun, error) {
 	}
 	v.FindingsN.Total = len(k.Findings)
 	for _, w := range k.Waivers {
-		v.Waivers = append(v.Waivers, view.FlowWaiver{ID: w.ID, Gate: w.Gate, Stage: w.Stage, Reason: w.Reason, By: w.By.Principal, Expires: w.Expires, Used: w.Used})
+		v.Waivers = append(v.Waivers, view.FlowWaiver{ID: w.ID, Gate: w.Gate, Stage: w.Stage, Reason: w.Reason, By: w.By.Principal, Expires: w.Expires, Used: w.Used, Void: w.Void})
 	}
 	if u := k.Unplanned; u != nil {
 		v.Unplanned = &view.FlowUnplanned{By: u.By.Principal, Reason: u.Reason, Waiver: u.Waiver}
@@ -140,8 +142,8 @@ func (f *Flows) statusView(k known) (*view.FlowRun, error) {
 	return v, badSignaturesFault(k.ID, bad)
 }
 
-func stageView(r *flow.Run, s *flow.Stage, at time.Time, bad map[string]bool) view.FlowStage {
-	n := r.Approvals(s)
+func stageView(k known, s *flow.Stage, at time.Time, bad map[string]bool) view.FlowStage {
+	n := k.Approvals(s)
 	v := view.FlowStage{
 		ID: s.ID, Role: string(s.Role), State: string(s.State), Attempt: s.Attempt, Input: string(s.Input), Tree: string(s.Subject.Tree),
 		Producer: s.Producer.Principal, Gates: []view.FlowGate{}, Decisions: []view.FlowDecision{}, Because: s.Because, Earlier: len(s.Past),
@@ -159,6 +161,9 @@ func stageView(r *flow.Run, s *flow.Stage, at time.Time, bad map[string]bool) vi
 	for _, g := range s.Given {
 		d := givenView(g)
 		d.Verified = !bad[g.ID]
+		if word, why := k.worth(g); word == string(identity.WordFlagged) || word == string(identity.WordVoid) && d.Void == "" {
+			d.Revoked = why
+		}
 		v.Decisions = append(v.Decisions, d)
 	}
 	return v
@@ -186,31 +191,8 @@ func findingView(x flow.Finding) view.FlowFinding {
 // separationView says how each rule of separation stands, whoever decides next.
 func separationView(r *flow.Run) []view.FlowSeparation {
 	out := []view.FlowSeparation{}
-	for _, rule := range r.Policy.Separation {
-		v := view.FlowSeparation{Rule: fmt.Sprintf("%s distinct by %s", strings.Join(rule.Distinct, ", "), rule.By), State: "holds"}
-		for _, id := range rule.Distinct {
-			s := r.Stage(id)
-			if s == nil {
-				continue
-			}
-			for _, g := range s.Given {
-				if g.Decision != flow.Approve || g.Withdrawn {
-					continue
-				}
-				for _, o := range r.Overlaps(s, g.Actor) {
-					if slices.Equal(o.Rule.Distinct, rule.Distinct) && o.Rule.By == rule.By {
-						v.State, v.Note = "violated", fmt.Sprintf("%s %s contributed to %s and decided on %s", rule.By, o.Who, o.Stage, id)
-					}
-				}
-			}
-		}
-		if !r.Enforced {
-			v.Note = strings.TrimSpace("1 principal, separation not enforced. " + v.Note)
-			if v.State == "holds" {
-				v.State = "not_enforced"
-			}
-		}
-		out = append(out, v)
+	for _, x := range r.Separated() {
+		out = append(out, view.FlowSeparation{Rule: x.Rule, State: x.State, Note: x.Note})
 	}
 	if len(out) == 0 && !r.Enforced {
 		out = append(out, view.FlowSeparation{Rule: "the policy has none", State: "not_enforced", Note: "1 principal, separation not enforced"})
@@ -221,41 +203,12 @@ func separationView(r *flow.Run) []view.FlowSeparation {
 // requirements are the requirements of the plan as they are measured.
 func requirements(r *flow.Run) map[string]view.FlowRequirement {
 	out := map[string]view.FlowRequirement{}
-	var c struct {
-		Requirements []struct {
-			ID   string `json:"id"`
-			Text string `json:"text"`
-		} `json:"requirements"`
-	}
-	if err := json.Unmarshal(r.Plan.Contract, &c); err != nil {
-		return out
-	}
-	for _, q := range c.Requirements {
-		out[q.ID] = view.FlowRequirement{State: "not_measured", Reason: "no gate has measured it yet", Text: q.Text, Certificates: []string{}}
-	}
-	for i := range r.Stages {
-		s := &r.Stages[i]
-		e, ok := s.Evidence[policy.ProveRequirements]
-		if !ok {
-			continue
+	for _, q := range r.Requirements() {
+		v := view.FlowRequirement{State: string(q.State), Reason: q.Reason, Text: q.Text, Certificates: []string{}}
+		for _, d := range q.Certificates {
+			v.Certificates = append(v.Certificates, string(d))
 		}
-		for id, word := range e.Requirements {
-			q, asked := out[id]
-			if !asked {
-				continue
-			}
-			q.State, q.Reason = string(word), e.Reason
-			switch {
-			case s.State == flow.Stale || s.Subject.Plan != r.Plan.ID:
-				q.State, q.Reason = string(evidence.Stale), orText(s.Because, "the plan is another one")
-			case word == evidence.Proven:
-				q.Reason = ""
-				for _, d := range e.Certificates {
-					q.Certificates = append(q.Certificates, string(d))
-				}
-			}
-			out[id] = q
-		}
+		out[q.ID] = v
 	}
 	return out
 }

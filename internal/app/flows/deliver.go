@@ -43,6 +43,9 @@ func (f *Flows) Deliver(ctx context.Context, o DeliverOptions) (*view.FlowAdvanc
 		v.Text = fmt.Sprintf("run %s is delivered already: %.12s on %s", k.ID, k.Delivered.Commit, k.Delivered.Ref)
 		return v, nil
 	}
+	if k, err = f.takeBack(ctx, k); err != nil {
+		return nil, err
+	}
 	ev, _, err := f.event(ctx, k, o.Request, "")
 	if err != nil {
 		return nil, f.refused(ctx, o.Request, k, flow.Event{Do: flow.Deliver{}}, err)

@@ -27,6 +27,9 @@ import (
 // Flows are the use cases. Safe for use by several goroutines.
 type Flows struct {
 	app *app.App
+	// Passphrase asks for the passphrase of a key file; nil where nobody is there to
+	// be asked.
+	Passphrase func(ctx context.Context, file string) ([]byte, error)
 }
 
 // New makes the use cases on an application.
@@ -38,8 +41,11 @@ type Request struct {
 	Actor string // principal or role that acts; empty: who the key is
 	Key   string // file or fingerprint of the key to sign with; empty: the usual choice
 	Idem  string // the same key gives the same answer
-	// Passphrase asks for the passphrase of a key file; nil without a terminal.
-	Passphrase func(ctx context.Context, file string) ([]byte, error)
+	// Statement and Signature are a decision that was signed elsewhere; nil where a
+	// key signs here.
+	Statement, Signature []byte
+
+	signs bool // a statement is signed, which proves the key
 }
 
 // known is a run as it was read, and the ledger around it.
@@ -47,7 +53,10 @@ type known struct {
 	flow.Run
 	ledgerID string
 	head     ledger.Head
-	revoked  identity.Revocations // in force for every run of this ledger
+	revoked  identity.Revocations
+	tip      *tip
+	// replay is the evidence that is measured again, instead of what is missing.
+	replay *flow.Evidence
 }
 
 // load reads a run by its id, its end or @latest.
@@ -66,8 +75,8 @@ func (f *Flows) load(ctx context.Context, ref string) (known, error) {
 		if k.Run, err = flow.Fold(facts(entries), token); err != nil {
 			return err
 		}
-		k.ledgerID = led.ID()
-		if k.revoked, err = revocations(ctx, led, tx); err != nil {
+		k.ledgerID, k.tip = led.ID(), &tip{}
+		if k.revoked, err = revocationsIn(ctx, led, tx); err != nil {
 			return err
 		}
 		k.head, err = led.HeadIn(ctx, tx)
@@ -131,6 +140,11 @@ func (f *Flows) change(ctx context.Context, q Request, k known, prepare func(kno
 			return d.again(p, q, prepare)
 		}
 	}
+	k, err := f.takeBack(ctx, k)
+	if err != nil {
+		return d, err
+	}
+	d.known = k
 	ev, err := prepare(k)
 	if err != nil {
 		return d, f.refused(ctx, q, k, ev, err)
@@ -176,6 +190,9 @@ func (f *Flows) apply(ctx context.Context, led *ledger.Ledger, tx *store.Tx, k k
 	_, step, ferr := flow.Next(run, ev)
 	if ferr != nil {
 		return nil, ferr
+	}
+	if err := f.vouched(ctx, led, tx, known{Run: run, tip: k.tip}, ev, step.Facts); err != nil {
+		return nil, err
 	}
 	if err := f.scopeGuard(ctx, known{Run: run}, ev); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (f *Flows) Measure(ctx context.Context, o MeasureOptions) (*view.FlowAdvanc
 	}
 	d := done{known: k, answer: fault.OK}
 	for i := range k.Stages {
-		if s := &k.Stages[i]; (s.State == flow.Ready && s.Failed > 0 || s.State == flow.Stale) && (o.Gate == "" || slices.Contains(s.Gates, o.Gate)) {
+		if s := &k.Stages[i]; (s.State == flow.Ready && (s.Failed > 0 || !policy.Produces(s.Stage)) || s.State == flow.Stale) && (o.Gate == "" || slices.Contains(s.Gates, o.Gate)) {
 			if d, err = f.change(ctx, o.Request, d.known, func(k known) (flow.Event, error) {
 				ev, _, err := f.event(ctx, k, o.Request, s.ID)
 				ev.Do = flow.Remeasure{Stage: s.ID}
@@ -265,7 +265,10 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 	}
 	r := gates.Request{
 		Gate: act.Gate, Policy: gatePolicy(k, act.Gate, g, s), Repo: repo, BaseTree: k.Base.Tree, Tree: s.Subject.Tree,
-		Run: k.ID, Stage: s.ID, Attempt: s.Attempt, Plan: planDigest(s.Subject.Plan), Known: knownFunc(k), Probed: probedFunc(k),
+		Run: k.ID, Stage: s.ID, Attempt: s.Attempt, Plan: planDigest(s.Subject.Plan), Probed: probedFunc(k),
+	}
+	if r.Again = k.replay != nil; !r.Again {
+		r.Known = knownFunc(k)
 	}
 	if r.Tree == "" {
 		r.Tree = k.Base.Tree
@@ -275,7 +278,9 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 			return err
 		}
 	}
-	if g.Kind == policy.GateMerge {
+	if g.Kind == policy.GateMerge && k.replay != nil {
+		r.MergeTree, act.Merged = k.replay.Merged, k.replay.Merged
+	} else if g.Kind == policy.GateMerge {
 		m, err := f.merged(ctx, k, snaps, repo, s.Subject.Tree)
 		if err != nil {
 			return err

@@ -56,11 +56,11 @@ func (f *Flows) Init(ctx context.Context, o InitOptions) (*view.FlowAdvance, err
 			return nil, err
 		}
 	}
-	revoked, err := f.revocations(ctx)
+	now, err := f.believedHere(ctx, g.roster)
 	if err != nil {
 		return nil, err
 	}
-	who, err := f.caller(ctx, g.roster, revoked, o.Request, f.app.Now())
+	who, err := f.caller(ctx, now, o.Request)
 	if err != nil {
 		return nil, err
 	}

@@ -217,7 +217,7 @@ func hunk(v plan.Violation) string {
 func (f *Flows) waivedCode(k known, s *flow.Stage, v plan.Violation) bool {
 	at := k.at(f.app.Now())
 	for _, w := range k.Waivers {
-		if w.Gate != string(v.Code) || w.Stage != "" && w.Stage != s.ID || !w.Expires.After(at) {
+		if w.Gate != string(v.Code) || w.Stage != "" && w.Stage != s.ID || !w.Expires.After(at) || w.Void != "" {
 			continue
 		}
 		if slices.ContainsFunc(s.Producers, func(a flow.Actor) bool { return k.Enforced && a.Principal == w.By.Principal }) {
@@ -302,7 +302,7 @@ func contents(ctx context.Context, snaps *snapshot.Store, repo snapshot.Repo, ch
 
 // targetChanged lists what changed on the target since the base.
 func (f *Flows) targetChanged(ctx context.Context, k known, snaps *snapshot.Store, repo snapshot.Repo) ([]string, error) {
-	if k.Target == "" {
+	if k.Target == "" || k.replay != nil { // where the target stood then is not recorded
 		return nil, nil
 	}
 	tip, err := snaps.Resolve(ctx, repo, k.Target)

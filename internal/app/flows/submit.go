@@ -84,6 +84,7 @@ func (f *Flows) handInUnplanned(ctx context.Context, o SubmitOptions, k known, u
 // measures.
 func (f *Flows) carryIn(ctx context.Context, o SubmitOptions, k known, unplanned, needToken bool) (*view.FlowAdvance, error) {
 	d, err := f.change(ctx, o.Request, k, func(k known) (flow.Event, error) {
+		o.signs = true
 		ev, who, err := f.event(ctx, k, o.Request, o.Stage)
 		if err != nil {
 			return ev, err
@@ -100,8 +101,8 @@ func (f *Flows) carryIn(ctx context.Context, o SubmitOptions, k known, unplanned
 		}
 		s := after.Stage(o.Stage)
 		act.Signed, err = who.sign(ctx, map[string]any{
-			"schema": "proveto/submission/v1", "ledger_id": k.ledgerID, "run": k.ID, "stage": o.Stage, "attempt": s.Attempt, "input": s.Input,
-			"note_sha256": evidence.DigestOf([]byte(o.Note)), "plan": act.Subject.Plan, "tree": act.Subject.Tree, "policy": k.PolicyDigest,
+			"schema": schemaSubmission, "ledger_id": k.ledgerID, "run": k.ID, "stage": o.Stage, "attempt": s.Attempt, "input": s.Input,
+			"note_sha256": evidence.DigestOf([]byte(o.Note)), "plan": s.Subject.Plan, "tree": s.Subject.Tree, "policy": k.PolicyDigest,
 			"seen_seq": k.Seq, "time": ev.Now.UTC(), "nonce": ulid.Make().String(),
 		})
 		ev.Do = act

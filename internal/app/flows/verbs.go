@@ -104,13 +104,14 @@ func (f *Flows) Waive(ctx context.Context, o WaiveOptions) (*view.FlowAdvance, e
 		return nil, err
 	}
 	d, err := f.change(ctx, o.Request, k, func(k known) (flow.Event, error) {
+		o.signs = true
 		ev, who, err := f.event(ctx, k, o.Request, "")
 		if err != nil {
 			return ev, err
 		}
 		act := flow.Waive{ID: "wvr_" + ulid.Make().String(), Gate: o.Gate, Stage: o.Stage, Reason: o.Reason, Paths: o.Paths, Expires: ev.Now.Add(o.Expires).UTC()}
 		act.Signed, err = who.sign(ctx, map[string]any{
-			"schema": "proveto/flow.waiver/v1", "ledger_id": k.ledgerID, "run": k.ID, "gate": o.Gate, "stage": o.Stage, "paths": o.Paths,
+			"schema": schemaWaiver, "ledger_id": k.ledgerID, "run": k.ID, "gate": o.Gate, "stage": o.Stage, "paths": o.Paths,
 			"reason_sha256": evidence.DigestOf([]byte(o.Reason)), "expires": act.Expires, "nonce": act.ID,
 		})
 		ev.Do = act

@@ -294,7 +294,7 @@ func (m *measurement) syntaxError(ctx context.Context, b *bench) (evidence.Sabot
 		if err != nil {
 			return evidence.Sabotage{}, err
 		}
-		return evidence.Sabotage{Kind: evidence.SabotageSyntax, Summary: "syntax error in " + c.path, Tree: tree, Diff: diffText(c.path, src, bad)}, nil
+		return evidence.Sabotage{Kind: evidence.SabotageSyntax, Summary: "syntax error in " + c.path, Tree: tree, Diff: DiffText(c.path, src, bad)}, nil
 	}
 	return evidence.Sabotage{}, fault.New(fault.Unmeasured, gate.CodeNotProven, "the tree has no source in which a syntax error could be put")
 }

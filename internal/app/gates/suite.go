@@ -411,7 +411,7 @@ func (m *measurement) skipProbe(ctx context.Context, b *bench, rule evidence.Gat
 			if err != nil {
 				return evidence.Certificate{}, err
 			}
-			m.sabotage = evidence.Sabotage{Kind: evidence.SabotageSkip, Summary: t.Name + " of " + u.ID + " skips itself", Tree: tree, Diff: diffText(t.File, src, bad)}
+			m.sabotage = evidence.Sabotage{Kind: evidence.SabotageSkip, Summary: t.Name + " of " + u.ID + " skips itself", Tree: tree, Diff: DiffText(t.File, src, bad)}
 			return m.skipped(ctx, u.ID, rule, reference, good)
 		}
 	}

@@ -189,6 +189,8 @@ func (c *counter) ifStmt(st *ast.IfStmt, weight float64, test bool) bool {
 		other = 0
 	} else if known {
 		then = 0
+	} else {
+		then = min(mostWeight, weight*ways(st.Cond, false))
 	}
 	ended := c.nested(st.Body.List, then, test && !known)
 	otherEnded := false
@@ -202,6 +204,30 @@ func (c *counter) ifStmt(st *ast.IfStmt, weight float64, test bool) bool {
 		return v && ended || !v && otherEnded
 	}
 	return ended && otherEnded
+}
+
+// ways is in how many ways a condition can come out true: what stands behind it
+// asserts as much. One more alternative is one more way; one more thing that must
+// hold as well makes it half as many.
+func ways(e ast.Expr, negated bool) float64 {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return ways(e.X, negated)
+	case *ast.UnaryExpr:
+		if e.Op == token.NOT {
+			return ways(e.X, !negated)
+		}
+	case *ast.BinaryExpr:
+		either := e.Op == token.LOR && !negated || e.Op == token.LAND && negated
+		if either || e.Op == token.LAND || e.Op == token.LOR {
+			x, y := ways(e.X, negated), ways(e.Y, negated)
+			if either {
+				return x + y
+			}
+			return min(x, y) / 2
+		}
+	}
+	return 1
 }
 
 // all counts nodes whose order and branches do not matter.
