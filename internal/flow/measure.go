@@ -189,7 +189,7 @@ func (t *turn) carries(s *Stage, sub Subject) (string, bool) {
 	}
 	for _, rule := range t.run.Policy.Carry[s.ID] {
 		old := s.passed.subject
-		if rule == policy.SameTree && old.Tree == sub.Tree || rule == policy.SameDiff && old.Diff != "" && old.Diff == sub.Diff {
+		if rule == policy.SameTree && old.Tree != "" && old.Tree == sub.Tree || rule == policy.SameDiff && old.Diff != "" && old.Diff == sub.Diff {
 			return string(rule), true
 		}
 	}

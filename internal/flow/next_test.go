@@ -274,6 +274,35 @@ func TestManualWalk(t *testing.T) {
 	}
 }
 
+// TestNothingPassesBelowAStageThatCameBack: what stands on a stage that was
+// reopened waits for it, and is decided anew by somebody: a run without trees has
+// nothing by which a pass could stand.
+func TestNothingPassesBelowAStageThatCameBack(t *testing.T) {
+	t.Parallel()
+	b := open(t, policy.Manual, false)
+	b.must(withPlan(decide(policy.Planner, Approve, "p"), "plan_p"))
+	again := func(note string) { b.must(withToken(decide(policy.Developer, Approve, note), b.run.Plan.Token)) }
+	again("first")
+	for _, role := range policy.Roles()[2:] {
+		b.must(decide(role, Approve, "good"))
+	}
+	e := local(policy.Developer)
+	e.Do, e.Rights = Reopen{Stage: "developer", Note: "back"}, []string{"reopen"}
+	b.must(e)
+	for _, role := range policy.Roles()[2:] {
+		b.refuse(decide(role, Approve, "too early"), CodeOutOfOrder)
+		take := local(role)
+		take.Do = Take{Stage: string(role)}
+		b.refuse(take, CodeOutOfOrder)
+	}
+	again("second")
+	for _, role := range policy.Roles()[2:] {
+		b.status(StatusOpen, "", string(role))
+		b.must(decide(role, Approve, "good again"))
+	}
+	b.status(StatusApproved, "", Done)
+}
+
 func otherRole(r policy.Role) policy.Role {
 	if r == policy.Reviewer {
 		return policy.Planner
@@ -575,6 +604,11 @@ func randomEvent(rt *rapid.T, b *bench) Event {
 	stage := rapid.SampledFrom([]string{"planner", "developer", "verifier", "tester", "reviewer"}).Draw(rt, "stage")
 	note := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(rt, "note")
 	e := human(who, policy.Roles()...)
+	// Half of the events go forward, so that runs come to their end and back.
+	forward := rapid.Bool().Draw(rt, "forward")
+	if at := b.run.StatusAt(b.now).Stage; forward && at != Done {
+		stage = at
+	}
 	s := b.run.Stage(stage)
 	sub := Submission{Note: note, Subject: Subject{Note: evidence.DigestOf([]byte(note))}}
 	switch stage {
@@ -584,6 +618,13 @@ func randomEvent(rt *rapid.T, b *bench) Event {
 		if len(s.Gates) > 0 {
 			sub.Subject.Tree = tree(note)
 		}
+		if b.run.Plan != nil {
+			sub.Token = b.run.Plan.Token
+		}
+	}
+	if forward && len(s.Missing()) == 0 {
+		e.Do = Decide{Stage: stage, ID: fmt.Sprint("dec_", b.n), Decision: Approve, Note: note, Submission: sub}
+		return e
 	}
 	switch rapid.IntRange(0, 14).Draw(rt, "act") {
 	case 0:

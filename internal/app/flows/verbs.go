@@ -3,6 +3,7 @@ package flows
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -33,7 +34,7 @@ func (f *Flows) Release(ctx context.Context, o VerbOptions) (*view.FlowAdvance, 
 
 // Claim records what somebody says.
 func (f *Flows) Claim(ctx context.Context, o VerbOptions) (*view.FlowAdvance, error) {
-	if o.Note == "" {
+	if strings.TrimSpace(o.Note) == "" {
 		return nil, fault.New(fault.Usage, flow.CodeNoteMissing, "a claim needs a text").Hint("proveto flow claim %s --text TEXT", o.Run)
 	}
 	return f.simply(ctx, o, flow.Say{ID: "clm_" + ulid.Make().String(), Stage: o.Stage, Text: o.Note}, "the claim is recorded in run %s; it counts for nothing")
