@@ -51,6 +51,7 @@ type DB struct {
 	// writing is held by the one writer of this process on SQLite, so that writers
 	// wait in line and not by asking the file again and again; nil on PostgreSQL.
 	writing chan struct{}
+	line    *line // and the writers of several processes; nil on PostgreSQL
 }
 
 // Open opens the database and brings its schema up to this version. A schema
@@ -80,7 +81,7 @@ func openSQLite(path string) (*DB, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, CodeIO, "open %s", path)
 	}
-	db := &DB{dialect: SQLite, name: abs, writing: make(chan struct{}, 1)}
+	db := &DB{dialect: SQLite, name: abs, writing: make(chan struct{}, 1), line: &line{abs + lineSuffix}}
 	// SQLite would make the file readable by the group; its -wal and -shm files
 	// take the mode from it.
 	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -161,15 +162,54 @@ func (db *DB) write(ctx context.Context, deadline time.Time, fn func(*Tx) error)
 		return err
 	}
 	defer release()
-	err = db.inTx(ctx, conn, nil, func(tx *Tx) error {
-		if db.dialect == PostgreSQL {
-			if err := tx.lock(ctx); err != nil {
-				return err
-			}
+	err = func() error {
+		leave, err := db.inLine(ctx, conn, deadline)
+		if err != nil {
+			return err
 		}
-		return fn(tx)
-	})
+		defer leave()
+		return db.inTx(ctx, conn, nil, func(tx *Tx) error {
+			if db.dialect == PostgreSQL {
+				if err := tx.lock(ctx); err != nil {
+					return err
+				}
+			}
+			return fn(tx)
+		})
+	}()
 	return errors.Join(err, ignoreDone(conn.Close()))
+}
+
+// inLine waits for the turn of this process, half of the time at most: a process
+// that was stopped while it waited must not keep others out for ever. The database
+// is asked for the rest of it.
+func (db *DB) inLine(ctx context.Context, conn *sql.Conn, deadline time.Time) (leave func(), _ error) {
+	if db.line == nil {
+		return func() {}, nil
+	}
+	wait, cancel := context.WithDeadline(ctx, deadline.Add(-BusyTimeout/2))
+	defer cancel()
+	out := db.line.wait(wait)
+	if err := ctx.Err(); err != nil {
+		out()
+		return nil, err
+	}
+	if wait.Err() == nil {
+		return out, nil
+	}
+	if err := busyTimeout(ctx, conn, max(0, time.Until(deadline))); err != nil {
+		out()
+		return nil, db.faultOf(err, "wait")
+	}
+	return func() {
+		out()
+		_ = busyTimeout(context.WithoutCancel(ctx), conn, BusyTimeout) // only how long it waits next time
+	}, nil
+}
+
+func busyTimeout(ctx context.Context, conn *sql.Conn, d time.Duration) error {
+	_, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
+	return err
 }
 
 // conn waits for the turn of this caller to write, which another goroutine may
