@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/proveto/proveto/internal/attest"
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/identity"
@@ -45,8 +46,11 @@ func (a *App) Verify(ctx context.Context, o VerifyOptions, p Progress) (*view.Ve
 	var rec evidence.CertificateRecord
 	if raw, rerr := os.ReadFile(a.dir(o.Target)); rerr == nil {
 		if !bytes.Contains(raw, []byte(`"payload`)) {
-			return nil, fault.New(fault.Usage, "bad_id", "%s is a file, and no exported certificate", o.Target).
-				Hint("proveto ledger export ID -o FILE").Hint("proveto ledger log --kind certificate")
+			return nil, fault.New(fault.Usage, "bad_id", "%s is a file, and neither an exported certificate nor an attestation", o.Target).
+				Hint("proveto ledger export ID -o FILE").Hint("proveto flow attest RUN -o FILE").Hint("proveto ledger log --kind certificate")
+		}
+		if attest.Is(raw) {
+			return verifyAttestation(ctx, raw, o)
 		}
 		c, st, err := ledger.OpenExport(ctx, raw, o.VerifierKey)
 		if err != nil {

@@ -88,7 +88,10 @@ func Run(ctx context.Context, env Env, args []string) int {
 	if wantJSON && c.flags.json == "" {
 		c.flags.json = "*" // a refusal of the flags themselves is a document too
 	}
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, err := swallowed(root, args)
+	if err == nil {
+		cmd, err = root.ExecuteContextC(ctx)
+	}
 	if c.app != nil {
 		err = errors.Join(err, c.app.Close())
 	}
@@ -285,7 +288,7 @@ func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
 		out.Code, out.Exit, out.Message = string(f.Code), f.Kind.Exit(), f.Error()
 		out.Hints = append(out.Hints, f.Hints...)
 		for _, h := range f.Hints {
-			if commandOf(h) {
+			if commandOf(h) && !slices.ContainsFunc(out.Next, func(n view.Next) bool { return n.Run == h }) {
 				out.Next = append(out.Next, view.Next{Why: out.Message, Run: h})
 			}
 		}

@@ -211,9 +211,9 @@ func newVerify(c *command) *cobra.Command {
 		GroupID: "evidence",
 		Short:   "Derive a verdict again from its stored runs, or run it again",
 		Long: "Derive a certificate or a measurement again from the runs in the ledger, or check an\n" +
-			"exported certificate. With --rerun make every run again in a clean sandbox, on this machine.\n\n" +
+			"exported certificate or the attestation of a run of a flow, offline. With --rerun make every run again in a clean sandbox, on this machine.\n\n" +
 			"Exit codes: 0 it holds · 3 the rerun says no · 4 it could not be run · 5 it does not verify",
-		Example: "  proveto verify 5f1c0a9e\n  proveto verify 5f1c0a9e --rerun\n  proveto verify certificate.json --rerun",
+		Example: "  proveto verify 5f1c0a9e\n  proveto verify 5f1c0a9e --rerun\n  proveto verify certificate.json --rerun\n  proveto verify run.intoto.jsonl",
 		Args:    exactly(1, "verify needs the id of a certificate or an exported file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := c.open()

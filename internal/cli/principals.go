@@ -148,10 +148,9 @@ func newFlowSign(c *command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "sign [RUN] --stage S --actor A --decision D", Short: "Print the statement of a decision, to be signed elsewhere",
 		Long: "Print exactly the bytes that a decision signs, for a key that is on another machine. Nothing is recorded. Sign them with\n" +
-			"ssh-keygen, then hand statement and signature in with the same flags; what changed in between is refused, and a\n" +
+			"ssh-keygen -Y sign -n proveto-flow-v1 -f KEY FILE, then hand statement and signature in with the same flags; what changed in between is refused, and a\n" +
 			"statement is taken once.",
 		Example: "  proveto flow sign @latest --stage reviewer --actor bob --decision approve -o s.json\n" +
-			"  ssh-keygen -Y sign -n proveto-flow-v1 -f ~/.ssh/id_ed25519 s.json\n" +
 			"  proveto flow advance @latest --stage reviewer --actor bob --decision approve --statement s.json --signature s.json.sig",
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -254,6 +254,15 @@ func (t *turn) deliver(a Deliver) *fault.Error {
 		return fault.New(fault.Refused, CodeOutOfOrder, "run %s is %s, at stage %s: only an approved run is delivered", t.run.ID, st.Word, st.Stage).
 			Hint("proveto flow status %s", t.run.ID)
 	}
+	for i := range t.run.Stages {
+		s := &t.run.Stages[i]
+		for _, g := range s.Gates {
+			if e := s.Evidence[g]; e.Waiver != "" && t.run.waiver(g, s.ID, t.at) == nil {
+				return fault.New(fault.Refused, "expired", "gate %s of stage %s passed by waiver %s, which is over", g, s.ID, e.Waiver).
+					Hint("proveto flow reopen %s --to %s --note TEXT", t.run.ID, s.ID)
+			}
+		}
+	}
 	f := a.Delivered
 	t.add(&f, nil)
 	return nil

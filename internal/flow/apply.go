@@ -29,7 +29,7 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		}
 	}
 	if s == nil && ofStage(f) {
-		return fault.New(fault.Tampered, "ledger_broken", "a %s names no stage", f.Kind())
+		return fault.New(fault.Tampered, "ledger_broken", "a %s names no stage", f.kind())
 	}
 	switch f := f.(type) {
 	case *Opened:
@@ -86,6 +86,7 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 			given = s.passed.given
 		}
 		s.State, s.Outcome, s.Because = Passed, f.Outcome, ""
+		s.Carried = &Carry{Rule: f.Rule, From: f.From}
 		s.passed = &pass{attempt: s.Attempt, subject: s.Subject, plan: s.Subject.Plan, given: given}
 	case *Rebased:
 		r.BaseSeq = seq
@@ -201,7 +202,7 @@ func (r *Run) unlock() {
 func (s *Stage) submitted(sub Subject, input evidence.Digest, gates []evidence.Digest, fence int, h *Head) {
 	s.close()
 	s.Attempt, s.Fence, s.Subject, s.Input, s.GateIDs, s.Producer, s.Lease, s.Failed = h.Attempt, fence, sub, input, gates, h.Actor, nil, 0
-	s.Evidence, s.Given, s.Because, s.Carries = nil, nil, "", ""
+	s.Evidence, s.Given, s.Because, s.Carries, s.Carried = nil, nil, "", "", nil
 	if h.Actor.Kind != kindEngine && !slices.Contains(s.Producers, h.Actor) {
 		s.Producers = append(s.Producers, h.Actor)
 	}
@@ -216,7 +217,7 @@ func (s *Stage) close() {
 	if s.Attempt == 0 || len(s.Past) > 0 && s.Past[len(s.Past)-1].N == s.Attempt {
 		return
 	}
-	s.Past = append(s.Past, Attempt{N: s.Attempt, State: s.State, Input: s.Input, Subject: s.Subject, Given: slices.Clone(s.Given), Evidence: maps.Clone(s.Evidence)})
+	s.Past = append(s.Past, Attempt{N: s.Attempt, State: s.State, Input: s.Input, Subject: s.Subject, Given: slices.Clone(s.Given), Evidence: maps.Clone(s.Evidence), Carried: s.Carried})
 }
 
 func (s *Stage) inputChanged(why string) {
@@ -233,7 +234,7 @@ func (r *Run) measured(s *Stage, f *Measured, seq int64) {
 	if s.Evidence == nil {
 		s.Evidence = map[string]Evidence{}
 	}
-	e := Evidence{Evidence: f.Evidence, Merged: f.Merged, Seq: seq}
+	e := Evidence{Evidence: f.Evidence, Merged: f.Merged, Requirements: f.Requirements, Seq: seq}
 	if old, ok := s.Evidence[f.Gate]; ok {
 		e.Waiver = old.Waiver
 	}

@@ -37,6 +37,20 @@ func (r *Run) input(s *Stage, attempt int, sub Subject, gates []evidence.Digest)
 	return digestOf(in)
 }
 
+// InputOf is the digest of everything that a verdict on a stage would be about:
+// what [Submitted.Input] says of an attempt that is handed in now.
+func (r *Run) InputOf(stage string, attempt int, sub Subject, gates []evidence.Digest) evidence.Digest {
+	s := r.Stage(stage)
+	if s == nil {
+		return ""
+	}
+	return r.input(s, attempt, sub, gates)
+}
+
+// OutcomeOf is the digest of what the current attempt stands on: what
+// [PassedFact.Outcome] says of a pass now.
+func (s *Stage) OutcomeOf() evidence.Digest { return s.outcome() }
+
 // outcome is the digest of what a pass of the current attempt stands on.
 func (s *Stage) outcome() evidence.Digest {
 	type given struct {

@@ -86,7 +86,7 @@ func (b *bench) put(e Event) (Step, *fault.Error) {
 		b.t.Fatal(err)
 	}
 	after, step, ferr := Next(b.run, e)
-	if now, _ := json.Marshal(shown(b.run)); string(now) != string(was) {
+	if now, err := json.Marshal(shown(b.run)); err != nil || string(now) != string(was) {
 		b.t.Fatalf("Next changed the run that it was given:\n%s\n%s", was, now)
 	}
 	if ferr != nil {
@@ -98,7 +98,7 @@ func (b *bench) put(e Event) (Step, *fault.Error) {
 			b.t.Fatal(err)
 		}
 		b.n++
-		b.entries = append(b.entries, Entry{Seq: int64(b.n), Kind: f.Kind(), Leaf: fmt.Sprint("leaf", b.n), Body: body})
+		b.entries = append(b.entries, Entry{Seq: int64(b.n), Kind: f.kind(), Leaf: fmt.Sprint("leaf", b.n), Body: body})
 	}
 	folded, err := Fold(b.entries, token)
 	if err != nil {

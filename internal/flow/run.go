@@ -82,6 +82,7 @@ type Stage struct {
 	Because   string          // why the pass is stale
 	Round     int             // how often the run came back to this stage
 	Carries   string          // rule by which the last pass stands when the gates of this attempt pass
+	Carried   *Carry          // by what the pass of this attempt stands, when nobody judged it anew
 	Failed    int             // measurements of the current attempt that could not be made
 	Past      []Attempt
 	passed    *pass // the last pass, for the carry rules
@@ -105,8 +106,10 @@ type Lease struct {
 type Evidence struct {
 	gate.Evidence
 	Merged evidence.Tree // that a merge gate judged
-	Waiver string        // id of the waiver by which a no or a not measured counts as passed
-	Seq    int64
+	// Requirements are what the gate says of each requirement of the plan.
+	Requirements map[string]evidence.Word
+	Waiver       string // id of the waiver by which a no or a not measured counts as passed
+	Seq          int64
 }
 
 // Given is a decision as it stands.
@@ -141,6 +144,13 @@ type Attempt struct {
 	Subject  Subject
 	Given    []Given
 	Evidence map[string]Evidence
+	Carried  *Carry
+}
+
+// Carry says that a pass stands by an earlier attempt.
+type Carry struct {
+	Rule string
+	From int // attempt
 }
 
 // Plan is a revision of the contract.

@@ -31,6 +31,10 @@ func TestAddPrincipalKeepsWhatIsThere(t *testing.T) {
 			line + "\n", "# a\nprincipals: # b\n    # c\n    bob: # d\n        kind: human\n        # e\n        roles:\n            - tester\n    " + entry + "\n\n    # f\n\n# g\nversion: 1\n",
 		},
 		{
+			"a comment at the margin, inside the last one", "", "version: 1\nprincipals:\n  bob:\n    kind: human\n# e\n    roles: [tester]\n",
+			line + "\n", "version: 1\nprincipals:\n  bob:\n    kind: human\n# e\n    roles: [tester]\n  " + entry + "\n",
+		},
+		{
 			"lines as Windows ends them", "# k\r\n", "version: 1\r\nprincipals:\r\n  bob: {kind: human}\r\n",
 			"# k\r\n" + line + "\r\n", "version: 1\r\nprincipals:\r\n  bob: {kind: human}\r\n  " + entry + "\r\n",
 		},
@@ -89,6 +93,7 @@ func TestAddPrincipalRefuses(t *testing.T) {
 		{"a broken file", "", "version: 1\nprincipals: [", human("carol"), key, fault.Usage, CodeRosterBad, "principals.yaml"},
 		{"a broken other file", "bob\n", bob, human("carol"), key, fault.Usage, CodeRosterBad, "allowed_signers:1"},
 		{"a file on one line", "", "{version: 1, principals: {bob: {kind: human}}}", human("carol"), key, fault.Refused, CodeRosterBad, "not written with one"},
+		{"principals in brackets over lines", "", "version: 1\nprincipals: {\n  bob: {kind: human}\n}\n", human("carol"), key, fault.Refused, CodeRosterBad, "not written with one"},
 		{"principals on one line", "", "version: 1\nprincipals: {bob: {kind: human}}\n", human("carol"), key, fault.Refused, CodeRosterBad, "not written with one"},
 	} {
 		s, p, err := AddPrincipal([]byte(c.signers), []byte(c.principals), c.p, c.key)

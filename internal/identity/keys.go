@@ -1,4 +1,5 @@
-// Package identity holds the keys of this machine and signs with them.
+// Package identity says who somebody is: it holds the keys of this machine, signs
+// with them and with those of the user, and knows whose a signature is.
 //
 // Two keys are made on first use below the state directory, both ed25519 in
 // OpenSSH's private key format with mode 0600:
@@ -13,7 +14,15 @@
 // checkpoints (C2SP note format) and attestations (DSSE). Its key never enters a
 // sandbox and is never passed to an agent.
 //
-// The package does not know the ledger; who may sign what is decided above.
+// Who is who in a repository is written in two files, [SignersFile] (which keys
+// speak for whom, as OpenSSH reads it) and [PrincipalsFile] (what they hold).
+// Joined they are a [Roster]; where there are none, [LocalRoster] has one person
+// in all roles. A label proves nothing: a key does ([Choose], [Roster.Verify]),
+// or the [Capability] of an agent, which has no key. [Revocations] take both
+// back.
+//
+// The package does not know the ledger; what is signed, and which revocations are
+// in force, is decided above.
 package identity
 
 import (

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"encoding/pem"
 	"slices"
 	"strings"
 
@@ -29,10 +30,13 @@ func unarmor(armored string) (*sshsig.Signature, error) {
 	if len(armored) > maxSignature {
 		return nil, fault.New(fault.Tampered, CodeSignatureBad, "the signature has %d bytes, want at most %d", len(armored), maxSignature)
 	}
-	if !bareArmor(armored) {
-		return nil, fault.New(fault.Tampered, CodeSignatureBad, "the signature is more than one armored SSH signature")
+	// OpenSSH takes neither headers nor a text around the armor, and what we keep
+	// has to be good for it, too.
+	block, rest := pem.Decode([]byte(armored))
+	if block == nil || block.Type != sshsig.PEMType || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 || !strings.HasPrefix(armored, "-----BEGIN ") {
+		return nil, fault.New(fault.Tampered, CodeSignatureBad, "the signature is no armored SSHSIG and nothing else")
 	}
-	sig, err := sshsig.Unarmor([]byte(armored))
+	sig, err := sshsig.ParseSignature(block.Bytes)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Tampered, CodeSignatureBad, "the signature does not parse")
 	}
@@ -44,19 +48,6 @@ const (
 	armorEnd   = "-----END SSH SIGNATURE-----"
 )
 
-// bareArmor tells a text that is one armored signature and nothing else. The
-// parser of PEM would skip text in front and take headers, which ssh-keygen
-// refuses; what we take, ssh-keygen takes.
-func bareArmor(text string) bool {
-	body, ok := strings.CutPrefix(text, armorBegin)
-	if !ok {
-		return false
-	}
-	if body, ok = strings.CutSuffix(strings.TrimRight(body, "\r\n"), armorEnd); !ok || body == "" || body[0] != '\n' && body[0] != '\r' {
-		return false
-	}
-	return strings.Trim(body, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n") == ""
-}
 
 // VerifyStatement checks that the armored signature is by the key, over these
 // bytes, in this namespace. Anything else is tampered with code signature_bad:

@@ -2,15 +2,11 @@ package ledger
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
-	"golang.org/x/mod/sumdb/note"
-	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
@@ -135,22 +131,13 @@ func statement(c evidence.Certificate, runs []evidence.Run) Statement {
 }
 
 func (l *Ledger) exported(ctx context.Context, tx *store.Tx, e Entry) (ExportedLedger, error) {
-	c, err := tx.LastCheckpoint(ctx)
+	x, err := l.ExportEntriesIn(ctx, tx, []Entry{e})
 	if err != nil {
 		return ExportedLedger{}, err
 	}
-	t := &tree{size: c.Size, known: map[int64]tlog.Hash{}}
-	proof, err := tlog.ProveRecord(c.Size, e.Seq-1, t.reader(ctx, tx))
-	if err != nil {
-		return ExportedLedger{}, err
-	}
-	out := ExportedLedger{
-		ID: l.id, VerifierKey: l.vkey, Checkpoint: c.Note, Seq: e.Seq, Time: e.Time.Format(timeFormat), Proof: []string{},
-	}
-	for _, h := range proof {
-		out.Proof = append(out.Proof, h.String())
-	}
-	return out, nil
+	return ExportedLedger{
+		ID: x.ID, VerifierKey: x.VerifierKey, Checkpoint: x.Checkpoint, Seq: e.Seq, Time: x.Entries[0].Time, Proof: x.Entries[0].Proof,
+	}, nil
 }
 
 // OpenExport verifies an exported certificate without any ledger: the envelope's
@@ -249,25 +236,8 @@ func (st Statement) derive() (evidence.Certificate, error) {
 // checkpoint signs.
 func (st Statement) included() error {
 	x := st.Predicate.Ledger
-	v, err := note.NewVerifier(x.VerifierKey)
-	if err != nil {
-		return badExport(CodeCheckpointBad, "its verifier key does not parse")
-	}
-	size, root, err := openCheckpoint([]byte(x.Checkpoint), x.ID, note.VerifierList(v))
-	if err != nil {
-		return err
-	}
-	var proof tlog.RecordProof
-	for _, s := range x.Proof {
-		raw, err := base64.StdEncoding.DecodeString(s)
-		if err != nil || len(raw) != tlog.HashSize {
-			return badExport(CodeBroken, "its inclusion proof does not parse")
-		}
-		proof = append(proof, tlog.Hash(raw))
-	}
-	leaf := tlog.RecordHash(encode(x.Seq, x.Time, string(KindCertificate), string(st.Predicate.Certificate.Record)))
-	if err := tlog.CheckRecord(proof, size, root, x.Seq-1, leaf); err != nil {
-		return errors.Join(badExport(CodeBroken, "entry %d is not in the signed ledger", x.Seq), err)
-	}
-	return nil
+	_, _, err := ExportedEntries{ID: x.ID, VerifierKey: x.VerifierKey, Checkpoint: x.Checkpoint, Entries: []ExportedEntry{
+		{Seq: x.Seq, Time: x.Time, Kind: KindCertificate, Body: st.Predicate.Certificate.Record, Proof: x.Proof},
+	}}.Open()
+	return err
 }

@@ -30,6 +30,16 @@ func JSON(w io.Writer, a view.Answer) error {
 	return err
 }
 
+// JSONLine writes one value in one line, as [JSON] writes the envelope.
+func JSONLine(w io.Writer, v any) error {
+	body, err := encode(v, "")
+	if err != nil {
+		return fmt.Errorf("encode a line: %w", err)
+	}
+	_, err = w.Write(append(body, '\n'))
+	return err
+}
+
 // encode is v as JSON that is safe to show in a terminal and inside a script
 // element: hidden characters and < > & are escaped. An indent of "" is compact.
 func encode(v any, indent string) ([]byte, error) {

@@ -41,6 +41,9 @@ func Verified(w io.Writer, v view.Verified, style Style) error {
 		t.line("")
 		t.certificate(v.Certificate, v.Check)
 	}
+	if v.Run != nil {
+		t.attested(*v.Run)
+	}
 	for _, r := range v.Reruns {
 		word := "agrees"
 		if !r.Agrees {

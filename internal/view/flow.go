@@ -205,6 +205,7 @@ type FlowAdvance struct {
 	Findings        []FlowFinding `json:"findings"`
 	Replayed        bool          `json:"replayed"`
 	Text            string        `json:"text"` // the answer in a sentence
+	Head            *Head         `json:"-"`    // of the ledger, as the verb left it
 }
 
 // FlowList lists runs, newest first.

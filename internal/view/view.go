@@ -335,16 +335,17 @@ type Sentence struct {
 
 // Verified is what a verification found.
 type Verified struct {
-	Text        string      `json:"text"`
-	ID          string      `json:"id"`
-	Kind        string      `json:"kind"` // certificate, gate, measurement, export
-	Sound       bool        `json:"sound"`
-	Signed      bool        `json:"signed"` // an exported statement carried a good signature
-	Signer      string      `json:"signer,omitempty"`
-	Trusted     bool        `json:"trusted"`         // the signer was named by the user; otherwise the file names its own
-	Check       string      `json:"check,omitempty"` // the command that makes its runs again
-	Certificate Certificate `json:"certificate"`
-	Reruns      []Rerun     `json:"reruns,omitempty"`
+	Text        string        `json:"text"`
+	ID          string        `json:"id"`
+	Kind        string        `json:"kind"` // certificate, gate, measurement, export, flow_run
+	Sound       bool          `json:"sound"`
+	Signed      bool          `json:"signed"` // an exported statement carried a good signature
+	Signer      string        `json:"signer,omitempty"`
+	Trusted     bool          `json:"trusted"`         // the signer was named by the user; otherwise the file names its own
+	Check       string        `json:"check,omitempty"` // the command that makes its runs again
+	Certificate Certificate   `json:"certificate"`
+	Reruns      []Rerun       `json:"reruns,omitempty"`
+	Run         *FlowVerified `json:"run,omitempty"` // what an attestation says
 }
 
 // Rerun is one repetition of a certificate on this machine.

@@ -49,7 +49,7 @@ func (f *Flows) Advance(ctx context.Context, o AdvanceOptions) (*view.FlowAdvanc
 	}
 	d, err := f.change(ctx, o.Request, k, func(k known) (flow.Event, error) { return f.decision(ctx, o, k) })
 	if err != nil {
-		return nil, err
+		return f.refusal(d, o.Stage, err), err
 	}
 	if !o.NoWait {
 		if err := f.measure(ctx, &d, measureOptions{}); err != nil {

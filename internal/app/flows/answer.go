@@ -2,15 +2,14 @@ package flows
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/proveto/proveto/internal/app"
 	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
+	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/view"
@@ -21,7 +20,7 @@ func (f *Flows) answer(d done, stage string) *view.FlowAdvance {
 	st := d.StatusAt(d.at(f.app.Now()))
 	v := &view.FlowAdvance{
 		RunID: d.ID, RunStatus: string(st.Word), Reason: st.Reason, CurrentStage: st.Stage, Stage: stage,
-		Findings: []view.FlowFinding{}, Replayed: d.replayed,
+		Findings: []view.FlowFinding{}, Replayed: d.replayed, Head: app.HeadOf(d.head),
 	}
 	if s := d.Stage(stage); s != nil {
 		v.Attempt, v.Input = s.Attempt, string(s.Input)
@@ -40,12 +39,30 @@ func (f *Flows) answer(d done, stage string) *view.FlowAdvance {
 			v.Findings = append(v.Findings, findingView(x.Finding))
 		}
 	}
+	if s := d.Stage(stage); d.replayed && d.answer == flow.CodeApproved && s != nil && s.Role == policy.Planner && d.Plan != nil {
+		v.PlanTokenIssued = &d.Plan.Token
+	}
 	v.Text = fmt.Sprintf("run %s is %s, current stage %s", d.ID, st.Word, st.Stage)
 	return v
 }
 
-// at is the later of the clock and the last fact.
+// refusal is what is shown beside an error of a change: where the run stands, and
+// no decision, since none was taken. Nil for an error that is about no run.
+func (f *Flows) refusal(d done, stage string, err error) *view.FlowAdvance {
+	if d.ID == "" || !refusals[fault.From(err).Kind] {
+		return nil
+	}
+	v := f.answer(d, stage)
+	v.Decision, v.Head, v.Text = nil, nil, "" // the refusal itself is an entry
+	return v
+}
+
+// at is the later of the clock and the last fact; for a replay, when it was
+// measured.
 func (k known) at(now time.Time) time.Time {
+	if k.replay != nil {
+		return k.replay.Started
+	}
 	if now.Before(k.Last) {
 		return k.Last
 	}
@@ -174,31 +191,11 @@ func findingView(x flow.Finding) view.FlowFinding {
 // separationView says how each rule of separation stands, whoever decides next.
 func separationView(r *flow.Run) []view.FlowSeparation {
 	out := []view.FlowSeparation{}
-	for _, rule := range r.Policy.Separation {
-		v := view.FlowSeparation{Rule: fmt.Sprintf("%s distinct by %s", strings.Join(rule.Distinct, ", "), rule.By), State: "holds"}
-		for _, id := range rule.Distinct {
-			s := r.Stage(id)
-			if s == nil {
-				continue
-			}
-			for _, g := range s.Given {
-				if g.Decision != flow.Approve || g.Withdrawn {
-					continue
-				}
-				for _, o := range r.Overlaps(s, g.Actor) {
-					if slices.Equal(o.Rule.Distinct, rule.Distinct) && o.Rule.By == rule.By {
-						v.State, v.Note = "violated", fmt.Sprintf("%s %s contributed to %s and decided on %s", rule.By, o.Who, o.Stage, id)
-					}
-				}
-			}
-		}
-		if !r.Enforced {
-			v.Note = strings.TrimSpace("1 principal, separation not enforced. " + v.Note)
-			if v.State == "holds" {
-				v.State = "not_enforced"
-			}
-		}
-		out = append(out, v)
+	for _, x := range r.Separated() {
+		out = append(out, view.FlowSeparation{Rule: x.Rule, State: x.State, Note: x.Note})
+	}
+	if len(out) == 0 && !r.Enforced {
+		out = append(out, view.FlowSeparation{Rule: "the policy has none", State: "not_enforced", Note: "1 principal, separation not enforced"})
 	}
 	return out
 }
@@ -206,39 +203,12 @@ func separationView(r *flow.Run) []view.FlowSeparation {
 // requirements are the requirements of the plan as they are measured.
 func requirements(r *flow.Run) map[string]view.FlowRequirement {
 	out := map[string]view.FlowRequirement{}
-	var c struct {
-		Requirements []struct {
-			ID   string `json:"id"`
-			Text string `json:"text"`
-		} `json:"requirements"`
-	}
-	if err := json.Unmarshal(r.Plan.Contract, &c); err != nil {
-		return out
-	}
-	for _, q := range c.Requirements {
-		out[q.ID] = view.FlowRequirement{State: "not_measured", Reason: "no gate has measured it yet", Text: q.Text, Certificates: []string{}}
-	}
-	for i := range r.Stages {
-		s := &r.Stages[i]
-		e, ok := s.Evidence["prove.requirements"]
-		if !ok {
-			continue
+	for _, q := range r.Requirements() {
+		v := view.FlowRequirement{State: string(q.State), Reason: q.Reason, Text: q.Text, Certificates: []string{}}
+		for _, d := range q.Certificates {
+			v.Certificates = append(v.Certificates, string(d))
 		}
-		for id, q := range out {
-			q.Reason = e.Reason
-			switch {
-			case s.State == flow.Stale:
-				q.State, q.Reason = "stale", s.Because
-			case e.Outcome == gate.Pass:
-				q.State, q.Reason = "proven", ""
-			case e.Outcome == gate.No:
-				q.State = "refuted"
-			}
-			for _, d := range e.Certificates {
-				q.Certificates = append(q.Certificates, string(d))
-			}
-			out[id] = q
-		}
+		out[q.ID] = v
 	}
 	return out
 }

@@ -103,7 +103,10 @@ func (f *Flows) preview(ctx context.Context, q Request, k known, snaps *snapshot
 		return m, err
 	}
 	approved := k.Approved()
-	if len(m.Conflicts) == 0 && (approved == "" || m.Tree == approved) {
+	if approved == "" { // without a merge gate the work itself was judged, and nothing else
+		approved = work.Tree
+	}
+	if len(m.Conflicts) == 0 && m.Tree == approved {
 		return m, nil
 	}
 	reviewer := k.StageOf(policy.Reviewer)

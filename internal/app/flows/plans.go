@@ -3,6 +3,7 @@ package flows
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/proveto/proveto/internal/fault"
@@ -33,7 +34,7 @@ func (f *Flows) PlanLint(ctx context.Context, ref, name string, text []byte) (*v
 		return nil, err
 	}
 	v := &view.FlowLint{Run: k.ID, Problems: []view.FlowProblem{}}
-	r, err := rules(k.Policy)
+	r, err := rules(k)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,8 @@ func (f *Flows) PlanLint(ctx context.Context, ref, name string, text []byte) (*v
 		v.Problems = append(v.Problems, view.FlowProblem{Code: string(p.Fault), Severity: string(p.Severity), Where: p.Where, Message: p.Message})
 	}
 	if !plan.Clean(problems) {
-		return v, fault.New(fault.Negative, "plan_violated", "the plan would be refused: %s", v.Problems[0].Message).Hint("proveto flow plan new %s", k.ID)
+		first := problems[slices.IndexFunc(problems, func(p plan.Problem) bool { return p.Severity == plan.Error })]
+		return v, fault.New(fault.Negative, "plan_violated", "the plan would be refused: %s: %s", first.Where, first.Message).Hint("proveto flow plan new %s", k.ID)
 	}
 	return v, nil
 }
@@ -89,7 +91,7 @@ func (f *Flows) PlanDiff(ctx context.Context, ref string, old, now int) (*view.F
 	find := func(n int) (*plan.Contract, error) {
 		for _, p := range k.Plans {
 			if p.Revision == n {
-				return plan.Parse(fmt.Sprintf("revision %d", n), p.Contract)
+				return plan.ParseKept(fmt.Sprintf("revision %d", n), p.Contract)
 			}
 		}
 		return nil, fault.New(fault.NotFound, flow.CodeNotFound, "run %s has no revision %d of its plan", k.ID, n).Hint("proveto flow log %s", k.ID)

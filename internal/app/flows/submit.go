@@ -103,14 +103,14 @@ func (f *Flows) carryIn(ctx context.Context, o SubmitOptions, k known, unplanned
 		s := after.Stage(o.Stage)
 		act.Signed, err = who.sign(ctx, map[string]any{
 			"schema": schemaSubmission, "ledger_id": k.ledgerID, "run": k.ID, "stage": o.Stage, "attempt": s.Attempt, "input": s.Input,
-			"note_sha256": evidence.DigestOf([]byte(o.Note)), "plan": act.Subject.Plan, "tree": act.Subject.Tree, "policy": k.PolicyDigest,
+			"note_sha256": evidence.DigestOf([]byte(o.Note)), "plan": s.Subject.Plan, "tree": s.Subject.Tree, "policy": k.PolicyDigest,
 			"seen_seq": k.Seq, "time": ev.Now.UTC(), "nonce": ulid.Make().String(),
 		})
 		ev.Do = act
 		return ev, err
 	})
 	if err != nil {
-		return nil, err
+		return f.refusal(d, o.Stage, err), err
 	}
 	return f.measured(ctx, d, o.Stage, o.NoWait)
 }

@@ -118,7 +118,7 @@ func (f *Flows) Waive(ctx context.Context, o WaiveOptions) (*view.FlowAdvance, e
 		return ev, err
 	})
 	if err != nil {
-		return nil, err
+		return f.refusal(d, o.Stage, err), err
 	}
 	v := f.answer(d, o.Stage)
 	v.Text = fmt.Sprintf("gate %s of run %s is waived until %s; every view shows it as waived", o.Gate, d.ID, f.app.Now().Add(o.Expires).Format(time.RFC3339))
@@ -141,7 +141,7 @@ func (f *Flows) simply(ctx context.Context, o VerbOptions, act flow.Act, text st
 		return ev, err
 	})
 	if err != nil {
-		return nil, err
+		return f.refusal(d, o.Stage, err), err
 	}
 	v := f.answer(d, o.Stage)
 	v.Text = fmt.Sprintf(text, append(args, any(d.ID))...)

@@ -34,7 +34,7 @@ func (m *measurement) start(ctx context.Context, edit func(*app.StartOptions)) (
 	}
 	o := app.StartOptions{
 		Trees: &app.Trees{Repo: m.r.Repo, Base: m.r.BaseTree, Tree: m.r.Tree}, MinIsolation: m.r.Policy.IsolationMin,
-		ChangedOnly: true, Gate: true, Limit: -1, Budget: limit * 3 / 4, // the rest is for what has begun
+		ChangedOnly: true, Again: m.r.Again, Gate: true, Limit: -1, Budget: limit * 3 / 4, // the rest is for what has begun
 	}
 	if edit != nil {
 		edit(&o)

@@ -74,6 +74,9 @@ type Request struct {
 	// Known finds what the same gate said about the same subject before; nil or
 	// false: nothing. What was not measured is measured again.
 	Known func(ctx context.Context, gateDigest evidence.Digest, s gate.Subject) (gate.Evidence, []gate.Issue, bool)
+	// Again says that nothing known is used: mutants are run again even where a live
+	// certificate would do.
+	Again bool
 	// Probed finds the certificate that the gate earned on this base before.
 	Probed func(ctx context.Context, gateDigest evidence.Digest, base evidence.Tree) (evidence.Digest, bool)
 }

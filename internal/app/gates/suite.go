@@ -82,7 +82,7 @@ func (m *measurement) suiteAt(ctx context.Context, b *bench, times int) ([]evide
 		return nil, nil, err
 	}
 	if p, err := b.unloadable(); err != nil {
-		return nil, map[string]error{p.Name: err}, nil
+		return nil, map[string]error{p.Name: err}, nil //nolint:nilerr // the error is the answer
 	}
 	return b.runAll(ctx, b.tested(), times)
 }

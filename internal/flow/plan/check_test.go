@@ -221,6 +221,7 @@ func TestCheckNamesEachViolation(t *testing.T) {
 		"P004 files, a rename":     {[]edit{plan("files: 12", "files: 6"), had("auth/o.md", "x"), move("auth/o.md", "auth/n.md"), rule(`{id: D, paths: ["auth/*.md"], ops: [rename], for: [R1]}`)}, ""},
 		"P005 missing":             {[]edit{drop("auth/oauth_test.go")}, "P005 : rule S3 requires a change of auth/oauth_test.go"},
 		"P005 by another op":       {[]edit{had("auth/oauth_test.go", "package auth\n"), put("auth/oauth_test.go", "package auth\n\n//\n")}, "P005 : rule S3"},
+		"P005 by a mode":           {[]edit{had("auth/oauth_test.go", "package auth\n"), mode("auth/oauth_test.go", modeExecutable), plan("ops: [create, modify]", "ops: [create, modify, mode]")}, "P005 : rule S3"},
 		"P005 one of two":          {[]edit{plan(`paths: ["auth/oauth_test.go"]`, `paths: ["auth/oauth_test.go", "auth/more*.md"]`)}, "P005 : auth/more*.md"},
 		"P005 both":                {[]edit{plan(`paths: ["auth/oauth_test.go"]`, `paths: ["auth/oauth_test.go", "auth/more*.md"]`), put("auth/more1.md", "x")}, ""},
 
@@ -308,6 +309,7 @@ func TestCheckNamesEachViolation(t *testing.T) {
 
 		"P013 case":              {[]edit{put("auth/Auth.go", "package auth\n")}, "P013 auth/Auth.go: auth/auth.go are one path"},
 		"P013 case of directory": {[]edit{put("Auth/x.md", "x"), rule(`{id: A, paths: ["Auth/*"], ops: [create], for: [R1]}`)}, "P013 Auth: auth are one path"},
+		"P013 case further down": {[]edit{had("lib/zeta/a", "x"), put("lib/Zeta/b", "x"), rule(`{id: A, paths: ["lib/**"], ops: [create], for: [R1]}`)}, "P013 lib/Zeta: lib/zeta are one path"},
 		"P013 form":              {[]edit{had("auth/\u00e9", "x"), put("auth/e\u0301", "x")}, "P013 auth/e\u0301: is not in Unicode form NFC|P013 auth/e\u0301: are one path"},
 		"P013 two new ones":      {[]edit{put("auth/a.md", "x"), put("auth/A.md", "x")}, "P013 auth/A.md: auth/a.md are one path"},
 		"P013 other script":      {[]edit{put("auth/\u0645\u0631\u062d\u0628\u0627.md", "x")}, ""},
@@ -481,24 +483,45 @@ func TestPolicyWeakenedIsHandedOn(t *testing.T) {
 func TestDiffProbeIsRefused(t *testing.T) {
 	t.Parallel()
 	good := honest(t).input(t)
-	bad, ok, err := DiffProbe(good)
-	if err != nil || !ok {
-		t.Fatalf("no probe: %v", err)
+	bad, code, err := DiffProbe(good)
+	if err != nil {
+		t.Fatal(err)
 	}
 	r := check(t, bad)
-	if r.Outcome != No || len(r.Violations) != 1 || r.Violations[0].Code != P001 {
-		t.Errorf("the probe gives %+v", r)
+	if r.Outcome != No || len(r.Violations) != 1 || r.Violations[0].Code != P001 || code != P001 {
+		t.Errorf("the probe gives %+v, want %s", r, code)
 	}
 	if r := check(t, good); r.Outcome != Pass {
 		t.Errorf("making the probe changed the input: %+v", r)
 	}
-	good.Contract.Scope = []Rule{{ID: "S1", Paths: []string{"**"}, Ops: []Op{Create}}}
-	if _, ok, err := DiffProbe(good); ok || err != nil {
-		t.Error("a scope of everything has a file outside it")
+	for scope, want := range map[string]Code{"*": P001, "**": P003, "**/proveto_probe*": P003, "{*,*/**}": P003} {
+		in := Input{Contract: &Contract{Scope: []Rule{{ID: "S1", Paths: []string{scope}, Ops: []Op{Create}}}}}
+		if path, _, err := ProbeFile(in.Contract, nil); err != nil || set(t, scope).Match(path) {
+			t.Errorf("the probe beside %s is %q (%v)", scope, path, err)
+		}
+		bad, code, err := DiffProbe(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := check(t, bad); code != want || r.Outcome != No || !r.Has(code) {
+			t.Errorf("the probe beside %s gives %+v, want %s", scope, r, want)
+		}
+		if refused, err := ProbeRefused(in); err != nil || !refused {
+			t.Errorf("the probe beside %s is not refused (%v)", scope, err)
+		}
 	}
-	good.Contract.Scope[0].Paths = []string{"*"}
-	if path, _, err := ProbeFile(good.Contract, nil); err != nil || !strings.Contains(path, "/") {
-		t.Errorf("the probe beside * is %q (%v)", path, err)
+}
+
+func TestProbeRefusedIsAboutTheProbe(t *testing.T) {
+	t.Parallel()
+	w := honest(t)
+	w.now["ci.yml"] = "x" // a violation of its own says nothing about the probe
+	in := w.input(t)
+	if refused, err := ProbeRefused(in); err != nil || !refused {
+		t.Errorf("the probe is not refused (%v)", err)
+	}
+	if refuses(Result{Outcome: No, Violations: []Violation{{Code: P001, Severity: Error, Path: "ci.yml"}}}, P001, "probe") {
+		t.Error("a violation of another path counts as a refusal of the probe")
 	}
 }
 

@@ -211,7 +211,18 @@ func (l *linter) width() {
 	if share := wild.Share(l.paths); share > l.p.MaxScope {
 		l.add(ScopeTooWide, Error, "scope", "the patterns of the scope match %.0f%% of the base's %d files, more than the policy's max_scope of %.0f%%; name directories or files more narrowly",
 			100*share, len(l.paths), 100*l.p.MaxScope)
+	} else if l.p.MaxScope < 1 && wild.Covers(everything()) {
+		l.add(ScopeTooWide, Error, "scope", "the patterns of the scope name every path; name directories or files")
 	}
+}
+
+// everything is the pattern of every path.
+func everything() *Pattern {
+	p, err := Compile("**")
+	if err != nil {
+		panic(err) // it is written here
+	}
+	return p
 }
 
 // protected keeps scope rules off protected paths: named ones, those that a

@@ -118,6 +118,24 @@ func TestLintNamesEachFault(t *testing.T) {
 	}
 }
 
+func TestLintOfAnEmptyBaseStillHasAnOutside(t *testing.T) {
+	t.Parallel()
+	doc := func(paths string) string {
+		return "version: 1\ngoal: g\nkind: config\nrequirements: [{id: R1, text: t}]\nscope: [{id: S1, paths: " + paths + ", ops: [create], for: [R1]}]\n"
+	}
+	for paths, wide := range map[string]bool{`["**"]`: true, `["*", "*/**"]`: true, `["src/**", "*"]`: false, `[a, b]`: false} {
+		p := rules(t)
+		p.Protected = nil
+		got, err := Lint(parse(t, doc(paths)), nil, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wide != (len(got) == 1 && got[0].Fault == ScopeTooWide) || !wide && len(got) > 0 {
+			t.Errorf("%s: got %v", paths, got)
+		}
+	}
+}
+
 func TestLintProbeIsRefused(t *testing.T) {
 	t.Parallel()
 	good := parse(t, sample(t))
