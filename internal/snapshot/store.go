@@ -102,6 +102,13 @@ func (s *Store) Lookup(id string) (Repo, error) {
 	return o.Repo, err
 }
 
+// Remember keeps where a repository is, so that [Store.Lookup] finds it from
+// anywhere; sealing does the same.
+func (s *Store) Remember(ctx context.Context, repo Repo) error {
+	_, err := s.open(ctx, repo)
+	return err
+}
+
 var repoID = late.Regexp(`^[0-9a-f]{24}$`)
 
 // vault is the part of a Store that belongs to one repository: a bare git

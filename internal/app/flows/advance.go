@@ -65,6 +65,7 @@ func (f *Flows) Advance(ctx context.Context, o AdvanceOptions) (*view.FlowAdvanc
 func (f *Flows) decision(ctx context.Context, o AdvanceOptions, k known) (flow.Event, error) {
 	o.signs = true
 	ev, who, err := f.event(ctx, k, o.Request, o.Stage)
+	ev.Do = flow.Decide{Stage: o.Stage, Decision: o.Decision} // of a refusal
 	if err != nil {
 		return ev, err
 	}

@@ -184,7 +184,7 @@ func (f *Flows) Revoke(ctx context.Context, o RevokeOptions) (*view.PrincipalRev
 	if err := f.revoke(ctx, b, body, v); err != nil {
 		return nil, err
 	}
-	v.Text = r.String() + fmt.Sprintf("; %d open runs are concerned", len(v.Runs))
+	v.Text = r.String() + fmt.Sprintf("; open runs that changed: %d", len(v.Runs))
 	f.lonely(b, r)
 	return v, nil
 }

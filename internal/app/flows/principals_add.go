@@ -84,6 +84,9 @@ func (f *Flows) AddPrincipal(ctx context.Context, o AddOptions) (*view.Principal
 
 // workTree is the root of the repository of the working directory.
 func (f *Flows) workTree(ctx context.Context) (string, error) {
+	if !f.insideRepository() {
+		return "", fault.New(fault.Refused, "base_unresolved", "%s is in no git repository, so nobody would read who is who", f.app.Where("")).Hint("git init")
+	}
 	snaps, err := f.app.Snapshots(ctx)
 	if err != nil {
 		return "", err

@@ -86,6 +86,7 @@ func (f *Flows) carryIn(ctx context.Context, o SubmitOptions, k known, unplanned
 	d, err := f.change(ctx, o.Request, k, func(k known) (flow.Event, error) {
 		o.signs = true
 		ev, who, err := f.event(ctx, k, o.Request, o.Stage)
+		ev.Do = flow.Submit{Stage: o.Stage} // of a refusal
 		if err != nil {
 			return ev, err
 		}

@@ -106,6 +106,7 @@ func (f *Flows) Waive(ctx context.Context, o WaiveOptions) (*view.FlowAdvance, e
 	d, err := f.change(ctx, o.Request, k, func(k known) (flow.Event, error) {
 		o.signs = true
 		ev, who, err := f.event(ctx, k, o.Request, "")
+		ev.Do = flow.Waive{Stage: o.Stage, Gate: o.Gate} // of a refusal
 		if err != nil {
 			return ev, err
 		}
