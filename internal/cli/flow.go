@@ -32,7 +32,7 @@ func newFlow(c *command) *cobra.Command {
 		newFlowTake(c), newFlowRelease(c), newFlowClaim(c), newFlowReopen(c), newFlowWithdraw(c),
 		newFlowPause(c), newFlowResume(c), newFlowCancel(c), newFlowAmend(c), newFlowAnswer(c), newFlowWaive(c),
 		newFlowPlan(c), newFlowSubmit(c), newFlowMeasure(c), newFlowFeedback(c), newFlowDeliver(c), newFlowExport(c), newFlowRebase(c), newFlowPolicy(c),
-		newFlowAttest(c), newFlowEvidence(c), newFlowReplay(c), newFlowWatch(c),
+		newFlowAttest(c), newFlowEvidence(c), newFlowReplay(c), newFlowWatch(c), newFlowReport(c),
 	)
 	return cmd
 }
