@@ -106,6 +106,7 @@ var codes = map[string]string{
 	"ref_checked_out":       "a work tree is on the branch, or comes back to it",
 	"ref_moved":             "the branch is not where it was seen; nothing was written",
 	"rejected":              "a rejection is recorded",
+	"replay_differs":        "a gate of a run, measured again, gives another answer",
 	"report_incomplete":     "tests ended the test process before the end",
 	"report_tampered":       "somebody else wrote on the results descriptor",
 	"rerun_differs":         "the rerun did not agree; the certificate lost its credit",
