@@ -35,7 +35,7 @@ func newFlow(c *command) *cobra.Command {
 			newFlowTake(c), newFlowRelease(c), newFlowAmend(c), newFlowReopen(c), newFlowWithdraw(c), newFlowRebase(c), newFlowPause(c), newFlowResume(c), newFlowCancel(c),
 		}},
 		group{".say", "Say and sign:", []*cobra.Command{newFlowAnswer(c), newFlowClaim(c), newFlowWaive(c), newFlowSign(c), newFlowDecision(c)}},
-		group{".look", "Look up and take along:", []*cobra.Command{newFlowLog(c), newFlowEvidence(c), newFlowWatch(c), newFlowReplay(c), newFlowPolicy(c), newPrincipals(c), newFlowExport(c), newFlowAttest(c)}},
+		group{".look", "Look up and take along:", []*cobra.Command{newFlowLog(c), newFlowEvidence(c), newFlowWatch(c), newFlowReplay(c), newFlowReport(c), newFlowPolicy(c), newPrincipals(c), newFlowExport(c), newFlowAttest(c)}},
 	)
 	return cmd
 }

@@ -158,3 +158,48 @@ func newFlowWatch(c *command) *cobra.Command {
 	cmd.Flags().Int64Var(&from, "from", 0, "only entries after this one (`SEQ`)")
 	return cmd
 }
+
+func newFlowReport(c *command) *cobra.Command {
+	var run runArg
+	var format string
+	cmd := &cobra.Command{
+		Use: "report [RUN]", Short: "Tell a run from its verdict down",
+		Long: "Write the verdict, what is missing, what changed, every attempt with its gates and decisions, findings, waivers, refused\n" +
+			"requests, claims, and where each word comes from. The report is as of the run's last entry: the same ledger head\n" +
+			"gives the same bytes. Nothing is recorded.",
+		Example: "  proveto flow report @latest\n  proveto flow report @latest --format html -o run.html",
+		Args:    atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := run.take(cmd, args)
+			if err != nil {
+				return err
+			}
+			if format == "json" && c.flags.json == "" {
+				c.flags.json = "*"
+			}
+			f, err := c.flows()
+			if err != nil {
+				return err
+			}
+			v, head, err := f.Report(cmd.Context(), id)
+			if v == nil {
+				return err
+			}
+			c.answer = &answer{
+				schema: "proveto/flow.report/v1", data: v, head: head,
+				text: func(out io.Writer, _ render.Style) error {
+					if format == "html" {
+						return render.FlowReportHTML(out, *v)
+					}
+					return render.FlowReportMarkdown(out, *v)
+				},
+			}
+			return err
+		},
+	}
+	run.flag(cmd)
+	f := cmd.Flags()
+	f.StringVar(&format, "format", "md", "`FORMAT`: md, html, json")
+	words(cmd, f, "format", "md", "html", "json")
+	return cmd
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 )
 
@@ -133,7 +134,7 @@ func TestArmorIsWhatOpenSSHTakes(t *testing.T) {
 func TestRostersThatWereStoredAreCheckedToo(t *testing.T) {
 	t.Parallel()
 	p := setupPeople(t)
-	text := string(must[[]byte](t)(json.Marshal(p.roster)))
+	text := string(must[[]byte](t)(evidence.Canonical(p.roster)))
 	for _, c := range [][2]string{
 		{`"name":"bob"`, `"name":"reviewer"`},
 		{`{"name":"bob"`, `{"name":"Alice","kind":"human"},{"name":"bob"`},

@@ -43,12 +43,6 @@ func unarmor(armored string) (*sshsig.Signature, error) {
 	return sig, nil
 }
 
-const (
-	armorBegin = "-----BEGIN SSH SIGNATURE-----"
-	armorEnd   = "-----END SSH SIGNATURE-----"
-)
-
-
 // VerifyStatement checks that the armored signature is by the key, over these
 // bytes, in this namespace. Anything else is tampered with code signature_bad:
 // an RSA key that is too short, an RSA signature by another hash than SHA-512, a

@@ -89,7 +89,11 @@ func (f *Flows) Status(ctx context.Context, ref string) (*view.FlowRun, *view.He
 }
 
 func (f *Flows) statusView(k known) (*view.FlowRun, error) {
-	at := k.at(f.app.Now())
+	return f.statusAt(k, k.at(f.app.Now()))
+}
+
+// statusAt is the status of a run at a time.
+func (f *Flows) statusAt(k known, at time.Time) (*view.FlowRun, error) {
 	st := k.StatusAt(at)
 	v := &view.FlowRun{
 		Run: view.FlowHead{

@@ -140,7 +140,9 @@ func (f *Flows) alone(ctx context.Context, run string) (func() error, error) {
 		return file.Close, nil
 	case <-ctx.Done():
 		go func() {
-			_ = <-got
+			if err := <-got; err != nil {
+				return // the file is closed with the process
+			}
 			_ = file.Close() // the lock is given back when it comes
 		}()
 		return nil, context.Cause(ctx)

@@ -144,31 +144,7 @@ func (f *Flows) PolicyExplain(ctx context.Context, ref string) (*view.FlowExplai
 	}
 	v := &view.FlowExplained{Run: k.ID, Policy: k.Policy.Name, Lines: []view.FlowNeed{}}
 	for i := range k.Stages {
-		s := &k.Stages[i]
-		for _, g := range s.Gates {
-			x, _ := k.Policy.Gate(g)
-			n := view.FlowNeed{Stage: s.ID, Need: fmt.Sprintf("gate %s (%s)", g, x.Kind)}
-			e, ok := s.Evidence[g]
-			switch {
-			case !ok:
-				n.Missing = "not measured yet"
-			case e.Waiver != "":
-				n.Have = "waived"
-			case e.Outcome == "pass":
-				n.Have = "pass"
-			default:
-				n.Have, n.Missing = strings.ReplaceAll(string(e.Outcome), "_", " "), e.Reason
-			}
-			v.Lines = append(v.Lines, n)
-		}
-		a := k.Approvals(s)
-		if a.Need > 0 {
-			n := view.FlowNeed{Stage: s.ID, Need: fmt.Sprintf("%d approvals, %d by humans", a.Need, a.HumansNeed), Have: fmt.Sprintf("%d, %d by humans", a.Have, a.HumansHave)}
-			if a.Have < a.Need || a.HumansHave < a.HumansNeed {
-				n.Missing = fmt.Sprintf("who may: %s", strings.Join(k.Holders[string(s.Role)], ", "))
-			}
-			v.Lines = append(v.Lines, n)
-		}
+		v.Lines = append(v.Lines, needs(k, &k.Stages[i])...)
 	}
 	return v, nil
 }
@@ -223,4 +199,34 @@ func (f *Flows) probe(ctx context.Context, g ground, name string, c policy.Comma
 		return x, fault.New(fault.Negative, gate.CodeFailed, "gate %s refuses the base itself: %s", name, x.Reason).Hint("proveto flow policy show %s", g.policy.Name)
 	}
 	return x, fault.New(fault.Unmeasured, res.Evidence.Code, "gate %s: %s", name, x.Reason).Hint("proveto flow policy show %s", g.policy.Name)
+}
+
+// needs is what a stage needs, gate by gate, and then its approvals.
+func needs(k known, s *flow.Stage) []view.FlowNeed {
+	var out []view.FlowNeed
+	for _, g := range s.Gates {
+		x, _ := k.Policy.Gate(g)
+		n := view.FlowNeed{Stage: s.ID, Need: fmt.Sprintf("gate %s (%s)", g, x.Kind)}
+		e, ok := s.Evidence[g]
+		switch {
+		case !ok:
+			n.Missing = "not measured yet"
+		case e.Waiver != "":
+			n.Have = "waived"
+		case e.Outcome == "pass":
+			n.Have = "pass"
+		default:
+			n.Have, n.Missing = strings.ReplaceAll(string(e.Outcome), "_", " "), e.Reason
+		}
+		out = append(out, n)
+	}
+	a := k.Approvals(s)
+	if a.Need > 0 {
+		n := view.FlowNeed{Stage: s.ID, Need: fmt.Sprintf("%d approvals, %d by humans", a.Need, a.HumansNeed), Have: fmt.Sprintf("%d, %d by humans", a.Have, a.HumansHave)}
+		if a.Have < a.Need || a.HumansHave < a.HumansNeed {
+			n.Missing = fmt.Sprintf("who may: %s", strings.Join(k.Holders[string(s.Role)], ", "))
+		}
+		out = append(out, n)
+	}
+	return out
 }

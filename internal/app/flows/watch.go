@@ -27,6 +27,9 @@ func (f *Flows) Watch(ctx context.Context, ref string, from int64, emit func(vie
 	closed := false
 	for seen := int64(0); ; {
 		entries, err := f.since(ctx, k.ID, seen)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
 			return err
 		}
