@@ -3,7 +3,9 @@ package attest_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,34 @@ import (
 	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/ledger"
 )
+
+var update = flag.Bool("update", false, "write the example of docs/formats")
+
+const example = "../../docs/formats/flow-run-v1.example.jsonl"
+
+// A file that was written once opens for ever.
+func TestTheExampleOpens(t *testing.T) {
+	t.Parallel()
+	if *update {
+		w := newWorld(t, "default", false)
+		w.walk()
+		w.deliver()
+		file, _, err := w.file()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(example, file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := attest.Open(t.Context(), must[[]byte](t)(os.ReadFile(example)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Properties) != 11 || a.Summary.Status != "delivered" || len(a.Subject) != 2 {
+		t.Errorf("the example says %v about %v", a.Properties, a.Subject)
+	}
+}
 
 func wantFault(t testing.TB, what string, err error, kind fault.Kind, codes ...fault.Code) {
 	t.Helper()
@@ -219,11 +249,10 @@ func TestForgedAttestationIsRefused(t *testing.T) {
 		seen := map[string]bool{}
 		st := payload(t, line)
 		leaves(st, "", func(path string, old any, set func(any)) {
-			if kind := shape(path); seen[kind] {
+			if seen[shape(path)] {
 				return
-			} else {
-				seen[kind] = true
 			}
+			seen[shape(path)] = true
 			n++
 			set(other(old))
 			bad := slices.Clone(lines)
@@ -266,7 +295,7 @@ func leaves(v any, path string, fn func(path string, old any, set func(any))) {
 	}
 }
 
-// shape is a path with its indexes taken out, but for what kind an entry is of.
+// shape is a path with its indexes taken out.
 func shape(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {

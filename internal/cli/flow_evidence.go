@@ -147,10 +147,14 @@ func newFlowWatch(c *command) *cobra.Command {
 			ctx, stop := c.bounded(cmd.Context())
 			defer stop()
 			return c.write(func(out io.Writer) error {
-				return f.Watch(ctx, id, from, func(w view.FlowWatched) error {
+				err := f.Watch(ctx, id, from, func(w view.FlowWatched) error {
 					c.flags.json = "" // the lines are the answer; nothing follows them
 					return render.JSONLine(out, w)
 				})
+				if err == nil {
+					c.flags.json = ""
+				}
+				return err
 			})
 		},
 	}

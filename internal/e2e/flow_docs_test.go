@@ -69,8 +69,8 @@ func flowPage(t *testing.T) []string {
 		}
 		out = append(out, strings.Join(lines, "\n"))
 	}
-	if len(out) != 6 {
-		t.Fatalf("docs/flow.md has %d blocks of commands, want 6: this test runs them by their number", len(out))
+	if len(out) != 7 {
+		t.Fatalf("docs/flow.md has %d blocks of commands, want 7: this test runs them by their number", len(out))
 	}
 	return out
 }
@@ -138,6 +138,7 @@ func TestFlowPageMeasured(t *testing.T) {
 	if len(got) != 2 || got[0] != got[1] {
 		t.Errorf("the delivered tree and the approved one: %q", got)
 	}
+	s.run(pages[6], 0)
 	s.run(`proveto flow status @latest --gate && proveto ledger verify`, 0)
 }
 
