@@ -49,9 +49,18 @@ type proveto struct {
 	env      []string
 }
 
+// newProveto copies the binary, as an installation does. What the linker has just
+// written lies in small pieces in the page cache, and starts up to 3 ms slower.
 func newProveto(bin, dir, database string) (*proveto, error) {
-	abs, err := filepath.Abs(bin)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(bin)
 	if err != nil {
+		return nil, err
+	}
+	abs := filepath.Join(dir, "bin-proveto")
+	if err := os.WriteFile(abs, text, 0o700); err != nil {
 		return nil, err
 	}
 	env, err := home(dir, "PROVETO_STATE="+filepath.Join(dir, "state"), "PROVETO_CACHE="+filepath.Join(dir, "cache"))
