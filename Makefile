@@ -66,7 +66,7 @@ prove-self: build ## judge by bin/proveto all of evidence, ledger and prove
 
 .PHONY: bench
 bench: ## build the measuring programs into bin/; bench/README.md says how to run them
-	go build -trimpath -o bin/ ./bench/paired ./bench/groundtruth ./bench/gremlins ./bench/table ./bench/compare
+	go build -trimpath -o bin/ ./bench/paired ./bench/flow ./bench/groundtruth ./bench/gremlins ./bench/table ./bench/compare
 
 .PHONY: clean
 clean: ## remove what was built

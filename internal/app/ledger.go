@@ -193,6 +193,9 @@ func (a *App) LedgerEntry(ctx context.Context, word string) (*view.LogEntry, err
 // LedgerVerifyOptions say what the ledger is compared with besides itself.
 type LedgerVerifyOptions struct {
 	Against string // SEQ:ROOT
+	// Derive derives a run of a flow from all its entries and says what is wrong with
+	// it; nil: runs are not derived.
+	Derive func(ledgerID, run string, entries []ledger.Entry) error
 }
 
 // LedgerVerify derives everything again. The view is returned also beside the
@@ -203,6 +206,9 @@ func (a *App) LedgerVerify(ctx context.Context, o LedgerVerifyOptions) (*view.Le
 		return nil, err
 	}
 	opts := ledger.Options{}
+	if o.Derive != nil {
+		opts.Fold = func(run string, entries []ledger.Entry) error { return o.Derive(led.ID(), run, entries) }
+	}
 	anchored := "no outside anchor"
 	if o.Against != "" {
 		if opts.Expect, err = parseHead(o.Against); err != nil {
@@ -237,7 +243,11 @@ func (a *App) LedgerVerify(ctx context.Context, o LedgerVerifyOptions) (*view.Le
 		v.Text = err.Error()
 		return v, err
 	}
-	v.Text = fmt.Sprintf("%d entries, %d verdicts derived again, %d blobs: all sound (%s)", v.Entries, v.Derived, v.Blobs, anchored)
+	folded := ""
+	if opts.Fold != nil && r.Flows > 0 {
+		folded = fmt.Sprintf(" %s of flows folded with their signatures,", plural(r.Flows, "run"))
+	}
+	v.Text = fmt.Sprintf("%d entries, %d verdicts derived again,%s %d blobs: all sound (%s)", v.Entries, v.Derived, folded, v.Blobs, anchored)
 	return v, nil
 }
 

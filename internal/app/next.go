@@ -5,13 +5,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/late"
 	"github.com/proveto/proveto/internal/view"
 )
 
@@ -127,7 +127,7 @@ func (inv *invocation) elsewhere(p *project) bool {
 // inProject makes a command of the go command work from where the user stands: it
 // is about one project.
 func (inv *invocation) inProject(p lang.Project, command string) string {
-	m := goCommand.FindStringSubmatch(command)
+	m := goCommand().FindStringSubmatch(command)
 	if m == nil || inv.repo.Root == "" || strings.HasPrefix(m[2], "-C ") || strings.HasPrefix(m[2], "version") {
 		return command
 	}
@@ -139,4 +139,4 @@ func (inv *invocation) inProject(p lang.Project, command string) string {
 }
 
 // goCommand is a command of the go command, with settings in front.
-var goCommand = regexp.MustCompile(`^((?:[A-Z_]+=\S+ )*)go (.+)$`)
+var goCommand = late.Regexp(`^((?:[A-Z_]+=\S+ )*)go (.+)$`)

@@ -76,7 +76,7 @@ var Table = []Row{
 	{Path: "internal/mcpd", Floor: Faces, Why: "MCP over stdio and HTTP", Only: face},
 
 	{Path: "internal/app", Floor: UseCases, Why: "the only place that joins jobs"},
-	{Path: "internal/app/flows", Floor: UseCases, Why: "the use cases of flow", Along: []string{"internal/app"}},
+	{Path: "internal/app/flows", Floor: UseCases, Why: "the use cases of flow", Along: []string{"internal/app", "internal/app/gates"}},
 	{Path: "internal/app/gates", Floor: UseCases, Why: "measures the gates of a flow", Along: []string{"internal/app"}},
 
 	{Path: "internal/view", Floor: Shows, Why: "plain read models"},
@@ -87,15 +87,15 @@ var Table = []Row{
 	{Path: "internal/flow/policy", Floor: Jobs, Why: "the rules that a run is carried by", Only: []string{"internal/evidence", "internal/fault", "internal/strictyaml"}},
 	{
 		Path: "internal/flow/plan", Floor: Jobs, Why: "what a change may be, and whether it is that", Along: []string{"internal/flow/deps", "internal/flow/gosrc"},
-		Only: []string{"internal/evidence", "internal/fault", "internal/pathname", "internal/strictyaml"},
+		Only: []string{"internal/evidence", "internal/fault", "internal/late", "internal/pathname", "internal/strictyaml"},
 	},
 	{
 		Path: "internal/attest", Floor: Jobs, Why: "what can be said of an approved run elsewhere, without the ledger",
 		Along: []string{"internal/flow", "internal/flow/plan", "internal/flow/policy"},
 		Only:  []string{"internal/evidence", "internal/fault", "internal/gate", "internal/identity", "internal/ledger"},
 	},
-	{Path: "internal/flow/deps", Floor: Jobs, Why: "dependencies that manifests and lock files name", Only: []string{}},
-	{Path: "internal/flow/gosrc", Floor: Jobs, Why: "what an edit does to exported Go symbols, to tests", Only: []string{"internal/evidence"}},
+	{Path: "internal/flow/deps", Floor: Jobs, Why: "dependencies that manifests and lock files name", Only: []string{"internal/late"}},
+	{Path: "internal/flow/gosrc", Floor: Jobs, Why: "what an edit does to exported Go symbols, to tests", Only: []string{"internal/evidence", "internal/late"}},
 	{Path: "internal/lab", Floor: Jobs, Why: "candidates compete on a measured objective"},
 	{Path: "internal/draft", Floor: Jobs, Why: "proposed tests", Never: credit},
 
@@ -169,6 +169,7 @@ var Table = []Row{
 	{Path: "internal/secret", Floor: Words, Why: "the shapes of keys that must not be written down", Along: []string{"internal/evidence"}},
 	{Path: "internal/strictyaml", Floor: Words, Why: "YAML files of which nothing is skipped", Along: []string{"internal/fault"}},
 	{Path: "internal/wholefile", Floor: Words, Why: "files that are whole or not there"},
+	{Path: "internal/late", Floor: Words, Why: "things that are made when they are first needed"},
 	{Path: "internal/fault", Floor: Words, Why: "the vocabulary of errors"},
 	{Path: "internal/config", Floor: Words, Why: "configuration keys", Along: []string{"internal/fault", "internal/strictyaml"}},
 	{Path: "internal/pathname", Floor: Words, Why: "names that file systems confuse"},
@@ -181,6 +182,7 @@ var Table = []Row{
 	},
 	{Path: "internal/e2e", Floor: Tools, Why: "tests of the whole product: killed, damaged, run twice", Only: []string{}},
 	{Path: "bench/paired", Floor: Tools, Why: "two commands measured in turn", Only: []string{}, May: benchmark},
+	{Path: "bench/flow", Floor: Tools, Why: "flow beside the workflow of LACP", Only: []string{}, May: benchmark},
 	{Path: "bench/groundtruth", Floor: Tools, Why: "what the whole suite can kill, found the slow way", Only: []string{}, May: benchmark},
 	{Path: "bench/gremlins", Floor: Tools, Why: "the verdicts of another tool", Only: []string{}, May: benchmark},
 	{Path: "bench/table", Floor: Tools, Why: "what one start finds in each module, and what it costs", Only: []string{}, May: benchmark},

@@ -131,7 +131,7 @@ func (w *world) do(ev flow.Event) {
 		if w.spoil != nil {
 			w.spoil(f)
 		}
-		drafts = append(drafts, must[ledger.Draft](w.t)(ledger.NewDraft(ledger.Kind(f.Kind()), f)))
+		drafts = append(drafts, must[ledger.Draft](w.t)(ledger.NewDraft(ledger.Kind(flow.KindOf(f)), f)))
 	}
 	err := w.db.Write(w.t.Context(), func(tx *store.Tx) error {
 		entries, err := w.led.Append(w.t.Context(), tx, drafts...)
@@ -237,6 +237,9 @@ func (w *world) measureAll() {
 					e.Certificates = []evidence.Digest{evidence.DigestOf([]byte("certificate of " + g))}
 				}
 				m := flow.Measure{Stage: s.ID, Attempt: s.Attempt, Fence: s.Fence, Gate: g, Evidence: e}
+				if g == "prove.requirements" {
+					m.Requirements = map[string]evidence.Word{"R1": evidence.Proven}
+				}
 				if g == "merge.preview" {
 					if m.Merged = s.Subject.Tree; w.merged != "" {
 						m.Merged = w.merged

@@ -88,7 +88,10 @@ func Run(ctx context.Context, env Env, args []string) int {
 	if wantJSON && c.flags.json == "" {
 		c.flags.json = "*" // a refusal of the flags themselves is a document too
 	}
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, err := swallowed(root, args)
+	if err == nil {
+		cmd, err = root.ExecuteContextC(ctx)
+	}
 	if c.app != nil {
 		err = errors.Join(err, c.app.Close())
 	}
@@ -144,7 +147,7 @@ func newRoot(c *command) *cobra.Command {
 	f.StringVar(&c.flags.expectHead, "expect-head", "", "refuse to record unless the ledger's head is `SEQ:ROOT`")
 	root.AddCommand(
 		newStart(c), newProve(c), newWhy(c), newGaps(c), newReport(c), newStatus(c), newWaive(c),
-		newFlow(c),
+		newFlow(c), grouped(newPrincipals(c), "flow"),
 		newVerify(c), newLedger(c), newRebuild(c),
 		newDoctor(c), newGC(c), newConfig(c), newVersion(c), newCompletion(c),
 	)
@@ -285,7 +288,7 @@ func (c *command) envelope(cmd *cobra.Command, f *fault.Error) view.Answer {
 		out.Code, out.Exit, out.Message = string(f.Code), f.Kind.Exit(), f.Error()
 		out.Hints = append(out.Hints, f.Hints...)
 		for _, h := range f.Hints {
-			if commandOf(h) {
+			if commandOf(h) && !slices.ContainsFunc(out.Next, func(n view.Next) bool { return n.Run == h }) {
 				out.Next = append(out.Next, view.Next{Why: out.Message, Run: h})
 			}
 		}

@@ -27,14 +27,34 @@ func newFlow(c *command) *cobra.Command {
 		Args:    onlySubcommands,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(
-		newFlowInit(c), newFlowAdvance(c), newFlowStatus(c), newFlowList(c), newFlowLog(c),
-		newFlowTake(c), newFlowRelease(c), newFlowClaim(c), newFlowReopen(c), newFlowWithdraw(c),
-		newFlowPause(c), newFlowResume(c), newFlowCancel(c), newFlowAmend(c), newFlowAnswer(c), newFlowWaive(c),
-		newFlowPlan(c), newFlowSubmit(c), newFlowMeasure(c), newFlowFeedback(c), newFlowDeliver(c), newFlowExport(c), newFlowRebase(c), newFlowPolicy(c),
-		newFlowAttest(c), newFlowEvidence(c), newFlowReplay(c), newFlowWatch(c), newFlowReport(c),
+	groups(cmd,
+		group{"daily", "Daily:", []*cobra.Command{
+			newFlowInit(c), newFlowPlan(c), newFlowSubmit(c), newFlowAdvance(c), newFlowStatus(c), newFlowList(c), newFlowFeedback(c), newFlowMeasure(c), newFlowDeliver(c),
+		}},
+		group{".steer", "Steer:", []*cobra.Command{
+			newFlowTake(c), newFlowRelease(c), newFlowAmend(c), newFlowReopen(c), newFlowWithdraw(c), newFlowRebase(c), newFlowPause(c), newFlowResume(c), newFlowCancel(c),
+		}},
+		group{".say", "Say and sign:", []*cobra.Command{newFlowAnswer(c), newFlowClaim(c), newFlowWaive(c), newFlowSign(c), newFlowDecision(c)}},
+		group{".look", "Look up and take along:", []*cobra.Command{newFlowLog(c), newFlowEvidence(c), newFlowWatch(c), newFlowReplay(c), newFlowReport(c), newFlowPolicy(c), newPrincipals(c), newFlowExport(c), newFlowAttest(c)}},
 	)
 	return cmd
+}
+
+// group is some of the commands below another. An id that begins with a dot shows
+// only their names.
+type group struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+func groups(cmd *cobra.Command, all ...group) {
+	for _, g := range all {
+		cmd.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+		}
+		cmd.AddCommand(g.commands...)
+	}
 }
 
 // flows opens the use cases of flow.
@@ -43,7 +63,9 @@ func (c *command) flows() (*flows.Flows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return flows.New(a), nil
+	f := flows.New(a)
+	f.Passphrase = c.passphrase()
+	return f, nil
 }
 
 // runArg adds RUN as an argument, which --run-id can be as well.
@@ -97,7 +119,9 @@ func (n *noteFlags) text(c *command, cmd *cobra.Command) (string, error) {
 // most is read, so that a text that is too long is seen to be.
 func (c *command) input(name string, most int64) (_ []byte, err error) {
 	in := c.env.Stdin
-	if name != "-" {
+	if name == "-" {
+		name = "stdin"
+	} else {
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, fault.Wrap(err, fault.Usage, "usage", "read %s", name)
@@ -120,9 +144,9 @@ func (c *command) advanced(ctx context.Context, schema string, v *view.FlowAdvan
 	if v == nil {
 		return err
 	}
-	a := &answer{
-		schema: "proveto/flow." + schema + "/v1", data: v, message: v.Text,
-		text: func(out io.Writer, s render.Style) error { return render.FlowAdvance(out, *v, s) },
+	a := &answer{schema: "proveto/flow." + schema + "/v1", data: v, head: v.Head, message: v.Text}
+	if v.Text != "" { // a refusal is said on stderr
+		a.text = func(out io.Writer, s render.Style) error { return render.FlowAdvance(out, *v, s) }
 	}
 	if v.CurrentStage != "done" {
 		a.next = []view.Next{{Why: "see what the run needs", Run: "proveto flow status " + v.RunID}}
@@ -153,6 +177,9 @@ func newFlowInit(c *command) *cobra.Command {
 					return err
 				}
 				o.Task = strings.TrimRight(string(b), "\n")
+			}
+			if strings.TrimSpace(o.Task) == "" {
+				return misuse(cmd, "init needs a task: --task or --task-file")
 			}
 			f, err := c.flows()
 			if err != nil {
@@ -235,6 +262,8 @@ func newFlowAdvance(c *command) *cobra.Command {
 		found    []string
 		file     string
 		planFile string
+
+		statement, signature string
 	)
 	cmd := &cobra.Command{
 		Use:   "advance [RUN] --stage S --actor A --decision D",
@@ -272,6 +301,9 @@ func newFlowAdvance(c *command) *cobra.Command {
 					return err
 				}
 			}
+			if err := c.signedElsewhere(cmd, &o.Request, statement, signature); err != nil {
+				return err
+			}
 			f, err := c.flows()
 			if err != nil {
 				return err
@@ -292,6 +324,8 @@ func newFlowAdvance(c *command) *cobra.Command {
 	f.StringVar(&planFile, "plan", "", "the contract, at the planner's stage (`FILE`, or - for stdin)")
 	f.StringVar(&o.Snapshot, "snapshot", "", "the work, at the developer's stage (`REF`, or . for the working copy)")
 	f.BoolVar(&o.NoWait, "no-wait", false, "do not wait for measurements")
+	f.StringVar(&statement, "statement", "", "the statement that flow sign printed, when it was signed elsewhere (`FILE`)")
+	f.StringVar(&signature, "signature", "", "its signature by ssh-keygen -Y sign (`FILE`)")
 	requestFlags(cmd, &o.Request)
 	return cmd
 }

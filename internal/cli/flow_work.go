@@ -368,7 +368,7 @@ func newFlowPolicy(c *command) *cobra.Command {
 		Args:    onlySubcommands,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newFlowPolicyShow(c), newFlowPolicyExplain(c))
+	cmd.AddCommand(newFlowPolicyShow(c), newFlowPolicyCheck(c), newFlowPolicyExplain(c))
 	return cmd
 }
 
@@ -417,6 +417,34 @@ func newFlowPolicyExplain(c *command) *cobra.Command {
 				schema: "proveto/flow.policy.explain/v1", data: v,
 				text: func(out io.Writer, s render.Style) error { return render.FlowExplained(out, *v, s) },
 			})
+		},
+	}
+}
+
+func newFlowPolicyCheck(c *command) *cobra.Command {
+	return &cobra.Command{
+		Use: "check [NAME]", Short: "Try the command gates of a policy on their probes",
+		Long: "Run every command gate of a policy on the base, and on the bad tree that it must refuse, before a run needs it.\n\n" +
+			"Exit codes: 0 every gate counts · 3 a gate refuses the base · 4 a gate accepts its bad tree (gate_blind), or could not be tried",
+		Example: "  proveto flow policy check",
+		Args:    atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := c.flows()
+			if err != nil {
+				return err
+			}
+			name := ""
+			if len(args) > 0 {
+				name = args[0]
+			}
+			v, err := f.PolicyCheck(cmd.Context(), name)
+			if v != nil {
+				c.answer = &answer{
+					schema: "proveto/flow.policy.check/v1", data: v,
+					text: func(out io.Writer, s render.Style) error { return render.FlowPolicyCheck(out, *v, s) },
+				}
+			}
+			return err
 		},
 	}
 }

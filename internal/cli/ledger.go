@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proveto/proveto/internal/app"
+	"github.com/proveto/proveto/internal/app/flows"
 	"github.com/proveto/proveto/internal/render"
 )
 
@@ -111,7 +112,7 @@ func newLedgerHead(c *command) *cobra.Command {
 }
 
 func newLedgerVerify(c *command) *cobra.Command {
-	o := app.LedgerVerifyOptions{}
+	o := app.LedgerVerifyOptions{Derive: flows.Derive}
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Derive every hash, signature and verdict again",

@@ -79,6 +79,8 @@ func TestScripts(t *testing.T) {
 			"damage":    w.damage,
 			"pick":      w.pick,
 			"helpful":   w.helpful,
+			"large":     w.large,
+			"badtext":   w.badText,
 		},
 	})
 }
@@ -315,6 +317,18 @@ func (w *world) pick(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("stdout has no match of %s", args[1])
 	}
 	ts.Setenv(args[0], m[1])
+}
+
+// large writes a file of so many bytes.
+func (w *world) large(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat([]byte{'a'}, n), 0o600))
+}
+
+// badText writes a file whose bytes are no UTF-8.
+func (w *world) badText(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte("caf\xe9\n"), 0o600))
 }
 
 // helpful says that stderr names at least one command, and that stdout is empty.

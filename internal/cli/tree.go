@@ -126,8 +126,9 @@ func (c *command) documented(show func(*cobra.Command, []string)) func(*cobra.Co
 	}
 }
 
-// usageTemplate leaves the common flags to their own page, so that the help of
-// every command fits a screen.
+// usageTemplate leaves the common flags to their own page, and shows of the groups
+// whose id begins with a dot only the names, so that the help of every command
+// fits a screen.
 const usageTemplate = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} COMMAND{{end}}{{if .HasExample}}
@@ -135,8 +136,9 @@ const usageTemplate = `Usage:{{if .Runnable}}
 Examples:
 {{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}
 
-{{.Title}}{{range $cmds}}{{if (and (eq .GroupID $group.ID) .IsAvailableCommand)}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if not .Groups}}
+{{.Title}}{{if eq (slice $group.ID 0 1) "."}}
+ {{range $cmds}}{{if (and (eq .GroupID $group.ID) .IsAvailableCommand)}} {{.Name}}{{end}}{{end}}{{else}}{{range $cmds}}{{if (and (eq .GroupID $group.ID) .IsAvailableCommand)}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if not .Groups}}
 
 Commands:{{range $cmds}}{{if .IsAvailableCommand}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if and .HasParent .HasAvailableLocalFlags}}

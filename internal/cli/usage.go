@@ -115,6 +115,39 @@ func checkWords(cmd *cobra.Command) error {
 	return nil
 }
 
+// swallowed refuses a flag in the place of another one's value: what stands behind
+// --task is forgotten more often than it begins with two dashes. A value like that
+// is given as --task=--json.
+func swallowed(root *cobra.Command, args []string) (*cobra.Command, error) {
+	cmd, _, err := root.Find(args)
+	if err != nil || completing(args) {
+		return cmd, nil //nolint:nilerr // an unknown command is refused where it is run
+	}
+	cmd.InheritedFlags() // joins them into Flags
+	named := func(arg string) *pflag.Flag {
+		if name, long := strings.CutPrefix(arg, "--"); long {
+			name, _, _ = strings.Cut(name, "=")
+			return cmd.Flags().Lookup(name)
+		}
+		if len(arg) == 2 && arg[0] == '-' {
+			return cmd.Flags().ShorthandLookup(arg[1:])
+		}
+		return nil
+	}
+	for i := 0; i < len(args)-1 && args[i] != "--"; i++ {
+		f := named(args[i])
+		if f == nil || f.NoOptDefVal != "" || strings.HasPrefix(args[i], "--") && strings.Contains(args[i], "=") {
+			continue
+		}
+		i++ // the value
+		if named(args[i]) != nil {
+			value, _ := pflag.UnquoteUsage(f)
+			return cmd, misuse(cmd, "--%s needs a value: %s; %s is a flag", f.Name, strings.ToUpper(value), args[i])
+		}
+	}
+	return cmd, nil
+}
+
 // wants are the values of a flag by the name of its type.
 var wants = map[string]string{
 	"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false",

@@ -79,8 +79,11 @@ func (t *turn) invalidate(s *Stage, a Invalidate) *fault.Error {
 	if s.State != Passed && len(a.Void) == 0 {
 		return nil
 	}
+	was := s.State
 	t.add(&StaleFact{Head: Head{Actor: Engine()}, Because: a.Because, Void: a.Void}, s)
-	t.staleBelow(s, "stage "+s.ID+" is stale: "+a.Because)
+	if len(a.Void) == 0 || was == Passed && s.State != Passed {
+		t.staleBelow(s, "stage "+s.ID+" is stale: "+a.Because)
+	}
 	return nil
 }
 
@@ -181,7 +184,8 @@ func (t *turn) closeFinding(x *Finding, a Answer) *fault.Error {
 		return t.noteMissing("closing a finding")
 	}
 	if x.Author != t.e.Actor.Principal {
-		other := x.Disputes >= 2 && slices.ContainsFunc(t.e.Roles, func(r policy.Role) bool { return r != policy.Developer && r != policy.Planner })
+		// Who is gone closes nothing any more.
+		other := (x.Disputes >= 2 || slices.Contains(t.e.Gone, x.Author)) && slices.ContainsFunc(t.e.Roles, func(r policy.Role) bool { return r != policy.Developer && r != policy.Planner })
 		if dev := t.run.Stage(x.Target); dev != nil && slices.ContainsFunc(dev.Producers, func(p Actor) bool { return p.Principal == t.e.Actor.Principal }) {
 			other = false
 		}
@@ -249,6 +253,15 @@ func (t *turn) deliver(a Deliver) *fault.Error {
 	if st := t.run.StatusAt(t.at); st.Word != StatusApproved {
 		return fault.New(fault.Refused, CodeOutOfOrder, "run %s is %s, at stage %s: only an approved run is delivered", t.run.ID, st.Word, st.Stage).
 			Hint("proveto flow status %s", t.run.ID)
+	}
+	for i := range t.run.Stages {
+		s := &t.run.Stages[i]
+		for _, g := range s.Gates {
+			if e := s.Evidence[g]; e.Waiver != "" && t.run.waiver(g, s.ID, t.at) == nil {
+				return fault.New(fault.Refused, "expired", "gate %s of stage %s passed by waiver %s, which is over", g, s.ID, e.Waiver).
+					Hint("proveto flow reopen %s --to %s --note TEXT", t.run.ID, s.ID)
+			}
+		}
 	}
 	f := a.Delivered
 	t.add(&f, nil)

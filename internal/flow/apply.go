@@ -29,14 +29,14 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		}
 	}
 	if s == nil && ofStage(f) {
-		return fault.New(fault.Tampered, "ledger_broken", "a %s names no stage", f.Kind())
+		return fault.New(fault.Tampered, "ledger_broken", "a %s names no stage", f.kind())
 	}
 	switch f := f.(type) {
 	case *Opened:
 		r.BaseSeq = seq
 		return r.opened(f)
 	case *PlanSubmitted:
-		r.Proposed = &Plan{ID: f.Plan, Revision: f.Revision, Supersedes: f.Supersedes, Contract: f.Contract, Kind: f.PlanKind, Producer: f.Actor}
+		r.Proposed = &Plan{ID: f.Plan, Revision: f.Revision, Supersedes: f.Supersedes, Contract: f.Contract, Kind: f.PlanKind, Producer: f.Actor, At: f.At}
 		r.Plans = append(r.Plans, *r.Proposed)
 		s.submitted(Subject{Plan: f.Plan}, f.Input, f.Gates, f.Fence, h)
 		r.remark(h, "submit", f.Note, "")
@@ -79,24 +79,24 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		r.withdrawn(s, f)
 	case *PassedFact:
 		s.State, s.Outcome, s.Because = Passed, f.Outcome, ""
-		s.passed = &pass{attempt: s.Attempt, subject: s.Subject, plan: s.Subject.Plan}
+		s.passed = &pass{attempt: s.Attempt, subject: s.Subject, plan: s.Subject.Plan, given: s.approvals()}
 	case *Carried:
+		var given []string
+		if s.passed != nil {
+			given = s.passed.given
+		}
 		s.State, s.Outcome, s.Because = Passed, f.Outcome, ""
 		s.Carried = &Carry{Rule: f.Rule, From: f.From}
-		s.passed = &pass{attempt: s.Attempt, subject: s.Subject, plan: s.Subject.Plan}
+		s.passed = &pass{attempt: s.Attempt, subject: s.Subject, plan: s.Subject.Plan, given: given}
 	case *Rebased:
 		r.BaseSeq = seq
 		return r.rebased(f)
 	case *StaleFact:
-		for i := range s.Given {
-			if slices.Contains(f.Void, s.Given[i].ID) {
-				s.Given[i].Void = f.Because
-			}
-		}
 		if len(f.Void) > 0 {
-			s.passed = nil // what a lost key approved carries nothing
+			r.void(s, f)
+		} else {
+			s.inputChanged(f.Because)
 		}
-		s.inputChanged(f.Because)
 	case *Reopened:
 		s.close()
 		s.State, s.Round, s.Lease = Ready, f.Round, nil
@@ -119,7 +119,7 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		r.remark(h, "close "+f.Finding, f.Note, "")
 	case *Waived:
 		r.Waivers = append(r.Waivers, Waiver{
-			ID: f.ID, Gate: f.Gate, Stage: h.Stage, Paths: f.Paths, Reason: f.Reason, By: f.Actor, Expires: f.Expires,
+			ID: f.ID, Gate: f.Gate, Stage: h.Stage, Paths: f.Paths, Reason: f.Reason, By: f.Actor, At: f.At, Expires: f.Expires,
 		})
 	case *WaiverUsed:
 		r.used(s, f)
@@ -234,7 +234,7 @@ func (r *Run) measured(s *Stage, f *Measured, seq int64) {
 	if s.Evidence == nil {
 		s.Evidence = map[string]Evidence{}
 	}
-	e := Evidence{Evidence: f.Evidence, Merged: f.Merged, Seq: seq}
+	e := Evidence{Evidence: f.Evidence, Merged: f.Merged, Requirements: f.Requirements, Seq: seq}
 	if old, ok := s.Evidence[f.Gate]; ok {
 		e.Waiver = old.Waiver
 	}

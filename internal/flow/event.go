@@ -20,6 +20,8 @@ type Event struct {
 	// expected one, a signature or a capability that does not hold. Nil when
 	// nothing was.
 	Check error
+	// Gone are the principals who are not believed any more.
+	Gone []string
 	// Gates are today's digests of the gates of the policy, by name.
 	Gates   map[string]evidence.Digest
 	Idem    string
@@ -72,8 +74,10 @@ type Measure struct {
 	Gate     string
 	Evidence gate.Evidence
 	Merged   evidence.Tree // that a merge gate judged
-	Issues   []Finding     // what it found; category, message, place and detail are used
-	Probed   *Probed       // what the gate did with its probe, when that was tried now
+	// Requirements are what the gate says of each requirement of the plan.
+	Requirements map[string]evidence.Word
+	Issues       []Finding // what it found; category, message, place and detail are used
+	Probed       *Probed   // what the gate did with its probe, when that was tried now
 }
 
 // Remeasure starts the gates of a stage that could not be measured again.
@@ -103,7 +107,8 @@ type Reopen struct{ Stage, Note string }
 // Invalidate makes a pass stale.
 type Invalidate struct {
 	Stage, Because string
-	// Void are decisions that do not count any more.
+	// Void are decisions, waivers and contracts that do not count any more. With
+	// them the stage is stale only if its pass stands on one of them.
 	Void []string
 }
 
@@ -136,12 +141,14 @@ type Feedback struct {
 	Bundle               evidence.Digest
 }
 
-// Pause, Resume and Cancel are about the run as a whole.
-type (
-	Pause  struct{ Note string }
-	Resume struct{ Note string }
-	Cancel struct{ Note string }
-)
+// Pause stops the run as a whole for a while.
+type Pause struct{ Note string }
+
+// Resume lets it go on.
+type Resume struct{ Note string }
+
+// Cancel ends it for good.
+type Cancel struct{ Note string }
 
 // Rebase pins another base.
 type Rebase struct {

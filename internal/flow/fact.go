@@ -2,6 +2,8 @@ package flow
 
 import (
 	"encoding/json"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/proveto/proveto/internal/evidence"
@@ -96,9 +98,12 @@ type After struct {
 
 // Fact is one body that the ledger keeps.
 type Fact interface {
-	Kind() Kind
+	kind() Kind
 	head() *Head
 }
+
+// KindOf is the kind under which the ledger keeps a fact.
+func KindOf(f Fact) Kind { return f.kind() }
 
 func (h *Head) head() *Head { return h }
 
@@ -242,6 +247,8 @@ type Measured struct {
 	Evidence gate.Evidence `json:"evidence"`
 	// Merged is the tree that a merge gate judged: work and target together.
 	Merged evidence.Tree `json:"merged_tree,omitempty"`
+	// Requirements are what the gate says of each requirement of the plan.
+	Requirements map[string]evidence.Word `json:"requirements,omitempty"`
 	// Issues are the keys of what the gate found: a finding whose key is here was
 	// seen again.
 	Issues []evidence.Digest `json:"issues,omitempty"`
@@ -315,7 +322,7 @@ type Rebased struct {
 type StaleFact struct {
 	Head
 	Because string `json:"because"`
-	// Void are decisions that do not count any more.
+	// Void are decisions, waivers and contracts that do not count any more.
 	Void []string `json:"void,omitempty"`
 }
 
@@ -426,34 +433,33 @@ type Refused struct {
 	Count int             `json:"count,omitempty"` // more than one: folded
 }
 
-// Kind implements [Fact].
-func (Opened) Kind() Kind            { return KindOpened }
-func (PlanSubmitted) Kind() Kind     { return KindPlanSubmitted }
-func (PlanAccepted) Kind() Kind      { return KindPlanAccepted }
-func (TakenFact) Kind() Kind         { return KindTaken }
-func (LeaseLost) Kind() Kind         { return KindLeaseLost }
-func (Submitted) Kind() Kind         { return KindSubmitted }
-func (Claim) Kind() Kind             { return KindClaim }
-func (Probed) Kind() Kind            { return KindProbed }
-func (Measured) Kind() Kind          { return KindMeasured }
-func (Decided) Kind() Kind           { return KindDecided }
-func (Withdrawn) Kind() Kind         { return KindWithdrawn }
-func (PassedFact) Kind() Kind        { return KindPassed }
-func (Carried) Kind() Kind           { return KindCarried }
-func (Rebased) Kind() Kind           { return KindRebased }
-func (StaleFact) Kind() Kind         { return KindStale }
-func (Reopened) Kind() Kind          { return KindReopened }
-func (FeedbackDelivered) Kind() Kind { return KindFeedbackDelivered }
-func (FindingOpened) Kind() Kind     { return KindFindingOpened }
-func (FindingAnswered) Kind() Kind   { return KindFindingAnswered }
-func (FindingClosed) Kind() Kind     { return KindFindingClosed }
-func (Waived) Kind() Kind            { return KindWaived }
-func (WaiverUsed) Kind() Kind        { return KindWaiverUsed }
-func (n Noted) Kind() Kind           { return n.What }
-func (Delivered) Kind() Kind         { return KindDelivered }
-func (Exported) Kind() Kind          { return KindExported }
-func (Attested) Kind() Kind          { return KindAttested }
-func (Refused) Kind() Kind           { return KindRefused }
+func (Opened) kind() Kind            { return KindOpened }
+func (PlanSubmitted) kind() Kind     { return KindPlanSubmitted }
+func (PlanAccepted) kind() Kind      { return KindPlanAccepted }
+func (TakenFact) kind() Kind         { return KindTaken }
+func (LeaseLost) kind() Kind         { return KindLeaseLost }
+func (Submitted) kind() Kind         { return KindSubmitted }
+func (Claim) kind() Kind             { return KindClaim }
+func (Probed) kind() Kind            { return KindProbed }
+func (Measured) kind() Kind          { return KindMeasured }
+func (Decided) kind() Kind           { return KindDecided }
+func (Withdrawn) kind() Kind         { return KindWithdrawn }
+func (PassedFact) kind() Kind        { return KindPassed }
+func (Carried) kind() Kind           { return KindCarried }
+func (Rebased) kind() Kind           { return KindRebased }
+func (StaleFact) kind() Kind         { return KindStale }
+func (Reopened) kind() Kind          { return KindReopened }
+func (FeedbackDelivered) kind() Kind { return KindFeedbackDelivered }
+func (FindingOpened) kind() Kind     { return KindFindingOpened }
+func (FindingAnswered) kind() Kind   { return KindFindingAnswered }
+func (FindingClosed) kind() Kind     { return KindFindingClosed }
+func (Waived) kind() Kind            { return KindWaived }
+func (WaiverUsed) kind() Kind        { return KindWaiverUsed }
+func (n Noted) kind() Kind           { return n.What }
+func (Delivered) kind() Kind         { return KindDelivered }
+func (Exported) kind() Kind          { return KindExported }
+func (Attested) kind() Kind          { return KindAttested }
+func (Refused) kind() Kind           { return KindRefused }
 
 // facts lists every kind once, with an empty fact to decode into.
 var facts = []struct {
@@ -517,4 +523,35 @@ func decode(e Entry) (Fact, error) {
 		return v, nil
 	}
 	return nil, fault.New(fault.Tampered, "ledger_broken", "ledger entry %d has kind %.60q, which no run has", e.Seq, e.Kind)
+}
+
+// decoded is what the body of an entry says, or why it says nothing.
+type decoded struct {
+	fact Fact
+	err  error
+}
+
+// perReader is how many entries are worth another goroutine.
+const perReader = 64
+
+// decodeAll reads the bodies of entries. Reading is most of a fold, and no body
+// depends on another: a long run is read on all processors.
+func decodeAll(entries []Entry) []decoded {
+	out := make([]decoded, len(entries))
+	part := max(perReader, (len(entries)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for from := 0; from < len(entries); from += part {
+		read := func() {
+			for i := from; i < min(from+part, len(entries)); i++ {
+				out[i].fact, out[i].err = decode(entries[i])
+			}
+		}
+		if from+part < len(entries) {
+			wg.Go(read)
+		} else {
+			read() // the last part is ours
+		}
+	}
+	wg.Wait()
+	return out
 }

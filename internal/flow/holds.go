@@ -8,7 +8,6 @@ import (
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/flow/policy"
-	"github.com/proveto/proveto/internal/gate"
 )
 
 // Requirement is a requirement of the plan as it is measured.
@@ -45,16 +44,17 @@ func (r *Run) Requirements() []Requirement {
 		}
 		for j := range out {
 			q := &out[j]
-			q.Reason = e.Reason
+			word, said := e.Requirements[q.ID]
 			switch {
-			case s.State == Stale:
-				q.State, q.Reason = evidence.Stale, s.Because
-			case e.Outcome == gate.Pass:
-				q.State, q.Reason = evidence.Proven, ""
-			case e.Outcome == gate.No:
-				q.State = evidence.Refuted
+			case !said:
+			case s.State == Stale || s.Subject.Plan != r.Plan.ID:
+				q.State, q.Reason = evidence.Stale, orText(s.Because, "the plan is another one")
+			case word == evidence.Proven:
+				q.State, q.Reason = word, ""
+				q.Certificates = append(q.Certificates, e.Certificates...)
+			default:
+				q.State, q.Reason = word, e.Reason
 			}
-			q.Certificates = append(q.Certificates, e.Certificates...)
 		}
 	}
 	return out

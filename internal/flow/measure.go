@@ -28,7 +28,7 @@ func (t *turn) doMeasure(a Measure) *fault.Error {
 	if a.Evidence.Outcome == gate.No && len(a.Issues) == 0 {
 		a.Issues = []Finding{{Category: t.fault(s), Message: orText(a.Evidence.Reason, "gate "+a.Gate+" says no")}}
 	}
-	f := &Measured{Head: Head{Actor: Engine()}, Gate: a.Gate, Fence: a.Fence, Evidence: a.Evidence, Merged: a.Merged}
+	f := &Measured{Head: Head{Actor: Engine()}, Gate: a.Gate, Fence: a.Fence, Evidence: a.Evidence, Merged: a.Merged, Requirements: a.Requirements}
 	for _, x := range a.Issues {
 		x.Gate = a.Gate
 		f.Issues = append(f.Issues, x.key())
@@ -189,7 +189,7 @@ func (t *turn) carries(s *Stage, sub Subject) (string, bool) {
 	}
 	for _, rule := range t.run.Policy.Carry[s.ID] {
 		old := s.passed.subject
-		if rule == policy.SameTree && old.Tree == sub.Tree || rule == policy.SameDiff && old.Diff != "" && old.Diff == sub.Diff {
+		if rule == policy.SameTree && old.Tree != "" && old.Tree == sub.Tree || rule == policy.SameDiff && old.Diff != "" && old.Diff == sub.Diff {
 			return string(rule), true
 		}
 	}

@@ -43,7 +43,7 @@ type turn struct {
 // the one of the event.
 func (t *turn) add(f Fact, s *Stage) {
 	h := f.head()
-	h.Schema, h.At, h.ClockBack = "proveto/"+string(f.Kind())+"/v1", t.at, t.back
+	h.Schema, h.At, h.ClockBack = "proveto/"+string(f.kind())+"/v1", t.at, t.back
 	if h.Run == "" {
 		h.Run = t.run.ID
 	}
@@ -182,7 +182,7 @@ func (t *turn) sound() *fault.Error {
 		}
 	}
 	switch t.e.Do.(type) {
-	case Resume, Cancel, Pause, Export, Attest, Say, Measure, LoseLease, Feedback:
+	case Resume, Cancel, Pause, Export, Attest, Say, Measure, LoseLease, Feedback, Invalidate:
 	default:
 		if t.run.Paused {
 			return fault.New(fault.Refused, CodeRunPaused, "run %s is paused: %s", t.run.ID, orText(t.run.Why, "no reason was given")).
@@ -290,7 +290,7 @@ func (t *turn) whole(k Kind, note, right string) *fault.Error {
 }
 
 func (t *turn) noteMissing(what string) *fault.Error {
-	return fault.New(fault.Usage, CodeNoteMissing, "%s needs a note that says why", what)
+	return fault.New(fault.Usage, CodeNoteMissing, "%s needs a note that says why", what).Hint("proveto flow %s --help", t.e.Do.verb())
 }
 
 func blankText(s string) bool { return strings.TrimSpace(s) == "" }

@@ -86,7 +86,7 @@ func (b *bench) put(e Event) (Step, *fault.Error) {
 		b.t.Fatal(err)
 	}
 	after, step, ferr := Next(b.run, e)
-	if now, _ := json.Marshal(shown(b.run)); string(now) != string(was) {
+	if now, err := json.Marshal(shown(b.run)); err != nil || string(now) != string(was) {
 		b.t.Fatalf("Next changed the run that it was given:\n%s\n%s", was, now)
 	}
 	if ferr != nil {
@@ -98,7 +98,7 @@ func (b *bench) put(e Event) (Step, *fault.Error) {
 			b.t.Fatal(err)
 		}
 		b.n++
-		b.entries = append(b.entries, Entry{Seq: int64(b.n), Kind: f.Kind(), Leaf: fmt.Sprint("leaf", b.n), Body: body})
+		b.entries = append(b.entries, Entry{Seq: int64(b.n), Kind: f.kind(), Leaf: fmt.Sprint("leaf", b.n), Body: body})
 	}
 	folded, err := Fold(b.entries, token)
 	if err != nil {
@@ -272,6 +272,35 @@ func TestManualWalk(t *testing.T) {
 	if b.run.Plan == nil || !strings.HasPrefix(b.run.Plan.Token, "pt_") {
 		t.Error("no plan token")
 	}
+}
+
+// TestNothingPassesBelowAStageThatCameBack: what stands on a stage that was
+// reopened waits for it, and is decided anew by somebody: a run without trees has
+// nothing by which a pass could stand.
+func TestNothingPassesBelowAStageThatCameBack(t *testing.T) {
+	t.Parallel()
+	b := open(t, policy.Manual, false)
+	b.must(withPlan(decide(policy.Planner, Approve, "p"), "plan_p"))
+	again := func(note string) { b.must(withToken(decide(policy.Developer, Approve, note), b.run.Plan.Token)) }
+	again("first")
+	for _, role := range policy.Roles()[2:] {
+		b.must(decide(role, Approve, "good"))
+	}
+	e := local(policy.Developer)
+	e.Do, e.Rights = Reopen{Stage: "developer", Note: "back"}, []string{"reopen"}
+	b.must(e)
+	for _, role := range policy.Roles()[2:] {
+		b.refuse(decide(role, Approve, "too early"), CodeOutOfOrder)
+		take := local(role)
+		take.Do = Take{Stage: string(role)}
+		b.refuse(take, CodeOutOfOrder)
+	}
+	again("second")
+	for _, role := range policy.Roles()[2:] {
+		b.status(StatusOpen, "", string(role))
+		b.must(decide(role, Approve, "good again"))
+	}
+	b.status(StatusApproved, "", Done)
 }
 
 func otherRole(r policy.Role) policy.Role {
@@ -575,6 +604,11 @@ func randomEvent(rt *rapid.T, b *bench) Event {
 	stage := rapid.SampledFrom([]string{"planner", "developer", "verifier", "tester", "reviewer"}).Draw(rt, "stage")
 	note := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(rt, "note")
 	e := human(who, policy.Roles()...)
+	// Half of the events go forward, so that runs come to their end and back.
+	forward := rapid.Bool().Draw(rt, "forward")
+	if at := b.run.StatusAt(b.now).Stage; forward && at != Done {
+		stage = at
+	}
 	s := b.run.Stage(stage)
 	sub := Submission{Note: note, Subject: Subject{Note: evidence.DigestOf([]byte(note))}}
 	switch stage {
@@ -584,6 +618,13 @@ func randomEvent(rt *rapid.T, b *bench) Event {
 		if len(s.Gates) > 0 {
 			sub.Subject.Tree = tree(note)
 		}
+		if b.run.Plan != nil {
+			sub.Token = b.run.Plan.Token
+		}
+	}
+	if forward && len(s.Missing()) == 0 {
+		e.Do = Decide{Stage: stage, ID: fmt.Sprint("dec_", b.n), Decision: Approve, Note: note, Submission: sub}
+		return e
 	}
 	switch rapid.IntRange(0, 14).Draw(rt, "act") {
 	case 0:
@@ -616,9 +657,25 @@ func randomEvent(rt *rapid.T, b *bench) Event {
 			Deliver{},
 			LoseLease{Stage: stage},
 			Invalidate{Stage: stage, Because: "x"},
+			lost(&b.run, stage),
 		}).Draw(rt, "other")
 	}
 	return e
+}
+
+// lost takes back the first decision that a stage stands on, and every waiver.
+func lost(r *Run, stage string) Act {
+	v := Invalidate{Stage: stage, Because: "a key was lost"}
+	if s := r.Stage(stage); s != nil {
+		for _, g := range r.standing(s) {
+			v.Void = append(v.Void, g.ID)
+			break
+		}
+	}
+	for _, w := range r.Waivers {
+		v.Void = append(v.Void, w.ID)
+	}
+	return v
 }
 
 func invariants(rt *rapid.T, r *Run) {

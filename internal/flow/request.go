@@ -73,6 +73,8 @@ func Refusal(e Event, err *fault.Error, claimed string) Refused {
 		r.Stage, r.Token = a.Stage, a.Token
 	case Take:
 		r.Stage = a.Stage
+	case Release:
+		r.Stage = a.Stage
 	case Withdraw:
 		r.Stage = a.Stage
 	case Reopen:

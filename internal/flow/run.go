@@ -93,6 +93,7 @@ type pass struct {
 	attempt int
 	subject Subject
 	plan    string
+	given   []string // approvals that it stands on
 }
 
 // Lease is a hold on a stage.
@@ -105,8 +106,10 @@ type Lease struct {
 type Evidence struct {
 	gate.Evidence
 	Merged evidence.Tree // that a merge gate judged
-	Waiver string        // id of the waiver by which a no or a not measured counts as passed
-	Seq    int64
+	// Requirements are what the gate says of each requirement of the plan.
+	Requirements map[string]evidence.Word
+	Waiver       string // id of the waiver by which a no or a not measured counts as passed
+	Seq          int64
 }
 
 // Given is a decision as it stands.
@@ -158,7 +161,8 @@ type Plan struct {
 	Contract   json.RawMessage
 	Kind       string // of the change: behaviour, refactor, docs, config
 	Producer   Actor
-	Token      string // empty until it is accepted
+	At         time.Time // handed in
+	Token      string    // empty until it is accepted
 }
 
 // Waiver is an exception in force until it expires.
@@ -169,8 +173,10 @@ type Waiver struct {
 	Paths   []string
 	Reason  string
 	By      Actor
+	At      time.Time
 	Expires time.Time
 	Used    bool
+	Void    string // why it does not count any more: a revoked key
 }
 
 // Remark is a line of the notes of a run: the note of a decision, or a claim.
@@ -205,8 +211,12 @@ type TokenFunc func(plan, leaf string) string
 // Fold reads a run from its facts. A nil token function leaves tokens empty.
 func Fold(entries []Entry, token TokenFunc) (Run, error) {
 	var r Run
-	for _, e := range entries {
-		if err := r.Apply(e, token); err != nil {
+	read := decodeAll(entries)
+	for i, e := range entries {
+		if read[i].err != nil {
+			return r, read[i].err
+		}
+		if err := r.add(e, read[i].fact, token); err != nil {
 			return r, err
 		}
 	}
@@ -222,6 +232,11 @@ func (r *Run) Apply(e Entry, token TokenFunc) error {
 	if err != nil {
 		return err
 	}
+	return r.add(e, f, token)
+}
+
+// add folds an entry whose fact was read.
+func (r *Run) add(e Entry, f Fact, token TokenFunc) error {
 	if e.Seq <= r.Seq {
 		return fault.New(fault.Tampered, "ledger_broken", "ledger entry %d comes after entry %d of the same run", e.Seq, r.Seq)
 	}
@@ -333,7 +348,7 @@ func (r *Run) tree() Subject {
 func (r *Run) waiver(what, stage string, at time.Time) *Waiver {
 	for i := range r.Waivers {
 		w := &r.Waivers[i]
-		if (w.Gate == what || w.Gate == "*") && (w.Stage == "" || w.Stage == stage) && w.Expires.After(at) {
+		if (w.Gate == what || w.Gate == "*") && (w.Stage == "" || w.Stage == stage) && w.Expires.After(at) && w.Void == "" {
 			return w
 		}
 	}

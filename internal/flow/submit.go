@@ -17,6 +17,9 @@ func (t *turn) doTake(a Take) *fault.Error {
 		if _, err := t.move(s, MoveTake); err != nil {
 			return err
 		}
+		if err := t.turnOf(s); err != nil {
+			return err
+		}
 		t.add(&TakenFact{Until: t.at.Add(t.run.Policy.Limits.Lease), Fence: s.Fence + 1}, s)
 		return nil
 	})
@@ -72,6 +75,9 @@ func (t *turn) submit(s *Stage, sub Submission) *fault.Error {
 			return err
 		}
 	}
+	if err := t.turnOf(s); err != nil {
+		return err
+	}
 	if err := t.capped(s); err != nil {
 		return err
 	}
@@ -79,6 +85,18 @@ func (t *turn) submit(s *Stage, sub Submission) *fault.Error {
 		return t.submitPlan(s, sub)
 	}
 	return t.submitWork(s, sub)
+}
+
+// turnOf is the part of guard 1 about what stands above a stage: one that is stale
+// or came back is no longer locked, and waits all the same.
+func (t *turn) turnOf(s *Stage) *fault.Error {
+	for _, id := range s.Needs {
+		if n := t.run.Stage(id); n == nil || n.State != Passed {
+			return fault.New(fault.Refused, CodeOutOfOrder, "stage %s of run %s is %s, and its turn comes when stage %s has passed", s.ID, t.run.ID, s.State, id).
+				Hint("proveto flow status %s", t.run.ID)
+		}
+	}
+	return nil
 }
 
 // stayAgain tells a new attempt at a stage that was rejected, under a policy that
@@ -280,7 +298,7 @@ func (t *turn) remeasure(s *Stage) *fault.Error {
 		f.Input = t.run.input(s, f.Attempt, s.Subject, f.Gates)
 		t.add(f, s)
 	case s.State == Measuring:
-	case s.State == Stale && t.run.upstream(s): // it is handed in again by itself
+	case (s.State == Stale || s.State == Ready && !policy.Produces(s.Stage)) && t.run.upstream(s): // it is handed in again by itself
 	default:
 		return fault.New(fault.Refused, CodeOutOfOrder, "stage %s of run %s is %s: there is nothing to measure", s.ID, t.run.ID, s.State).
 			Hint("proveto flow status %s", t.run.ID)

@@ -42,6 +42,11 @@ func AddPrincipal(signers, principals []byte, p Principal, key string) (newSigne
 	if o, _ := find(old, p.Operator); p.Operator != "" && o.Kind != KindHuman {
 		return nil, nil, fault.New(fault.Usage, "usage", "operator %.80q is no human of %s", p.Operator, PrincipalsFile).Hint("proveto flow principals list")
 	}
+	for _, o := range old {
+		if o.Name != p.Name && strings.EqualFold(o.Name, p.Name) {
+			return nil, nil, fault.New(fault.Usage, "usage", "principals %s and %s differ only in case", o.Name, p.Name).Hint("proveto flow principals list")
+		}
+	}
 	newPrincipals = principals
 	if was, ok := find(old, p.Name); !ok {
 		if newPrincipals, err = insertPrincipal(principals, old, p); err != nil {

@@ -3,7 +3,6 @@ package identity
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -259,9 +258,7 @@ func (o *ChooseOptions) candidates(ctx context.Context) iter.Seq2[candidate, err
 				}
 			}
 		}
-		if o.Roster.Enforced {
-			generated()
-		}
+		generated()
 	}
 }
 
@@ -287,16 +284,20 @@ func (o *ChooseOptions) git(ctx context.Context) (candidate, error) {
 		return candidate{pub, FromGit, func(ctx context.Context) (Key, error) { return o.file("").behind(ctx, pub) }}, nil
 	}
 	name := homeFile(value)
-	if fi, err := os.Stat(name); value == "" || err != nil || !fi.Mode().IsRegular() {
+	if !isFile(name) {
 		return candidate{}, nil // the key of another program, or of another machine
 	}
 	c, err := o.file(name).candidate(ctx, FromGit)
-	if err != nil {
-		var e *fault.Error
-		if errors.As(err, &e) && e.Code == CodeKeyBad {
-			return candidate{}, nil
-		}
+	switch {
+	case fault.Has(err, CodeKeyBad): // a file for something else
+		return candidate{}, nil
+	case err != nil:
 		return candidate{}, fmt.Errorf("%s: %w", FromGit, err)
 	}
 	return c, nil
+}
+
+func isFile(name string) bool {
+	fi, err := os.Stat(name)
+	return err == nil && fi.Mode().IsRegular()
 }

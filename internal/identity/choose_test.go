@@ -17,7 +17,6 @@ import (
 type keyring struct {
 	dir    string
 	socket string
-	people people
 	local  Person
 	keys   map[string]string // public keys by file
 }

@@ -1,4 +1,5 @@
-// Package identity holds the keys of this machine and signs with them.
+// Package identity says who somebody is: it holds the keys of this machine, signs
+// with them and with those of the user, and knows whose a signature is.
 //
 // Two keys are made on first use below the state directory, both ed25519 in
 // OpenSSH's private key format with mode 0600:
@@ -6,12 +7,22 @@
 //	keys/id_ed25519   the person at this machine, principal "local"
 //	keys/engine       the engine: checkpoints, attestations
 //
+// and keys/NAME.key for a principal when somebody asks for one ([Generate]).
+//
 // A person signs statements: canonical JSON in a namespace, as SSHSIG with hash
 // sha512, so that ssh-keygen -Y verify accepts what we export. The engine signs
 // checkpoints (C2SP note format) and attestations (DSSE). Its key never enters a
 // sandbox and is never passed to an agent.
 //
-// The package does not know the ledger; who may sign what is decided above.
+// Who is who in a repository is written in two files, [SignersFile] (which keys
+// speak for whom, as OpenSSH reads it) and [PrincipalsFile] (what they hold).
+// Joined they are a [Roster]; where there are none, [LocalRoster] has one person
+// in all roles. A label proves nothing: a key does ([Choose], [Roster.Verify]),
+// or the [Capability] of an agent, which has no key. [Revocations] take both
+// back.
+//
+// The package does not know the ledger; what is signed, and which revocations are
+// in force, is decided above.
 package identity
 
 import (
@@ -86,6 +97,40 @@ func Open(stateDir string) (*Keys, error) {
 		return nil, err
 	}
 	return &Keys{Local: local, Engine: Engine{key: engine}}, nil
+}
+
+// Generate makes a key for a principal in a file of its own below the state
+// directory, in the same format and mode, or finds the one made before. It
+// returns the file, and type and base64 of the key. The key is used only when
+// somebody names the file.
+func Generate(stateDir, principal string) (file, key string, err error) {
+	if !validName(principal) {
+		return "", "", fault.New(fault.Usage, "usage", "%.80q is no name of a principal: want %s", principal, nameWant)
+	}
+	dir := filepath.Join(stateDir, keyDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", "", fault.Wrap(err, fault.Internal, CodeIO, "make %s", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", "", fault.Wrap(err, fault.Internal, CodeIO, "open %s", dir)
+	}
+	name := filepath.Base(GeneratedFile(stateDir, principal))
+	private, err := loadOrMake(root, name, principal)
+	if err := errors.Join(err, root.Close()); err != nil {
+		return "", "", err
+	}
+	p, err := newPerson(principal, private)
+	if err != nil {
+		return "", "", err
+	}
+	return filepath.Join(dir, name), p.AuthorizedKey(), nil
+}
+
+// GeneratedFile is where [Generate] keeps the key of a principal: under a name with
+// an end, so that it is never one of the two that are made by themselves.
+func GeneratedFile(stateDir, principal string) string {
+	return filepath.Join(stateDir, keyDir, principal+".key")
 }
 
 func loadOrMake(root *os.Root, name, comment string) (ed25519.PrivateKey, error) {

@@ -18,6 +18,7 @@ import (
 // zero key signs nothing.
 type Key struct {
 	pub      ssh.PublicKey
+	held     bool // the private half is in this process
 	signFunc func(ctx context.Context, data []byte, algorithm string) (*ssh.Signature, error)
 }
 
@@ -51,7 +52,7 @@ func newKey(private any) (Key, error) {
 	if why := weak(s.PublicKey()); why != "" {
 		return Key{}, fmt.Errorf("%s", why)
 	}
-	return Key{pub: s.PublicKey(), signFunc: func(_ context.Context, data []byte, algorithm string) (*ssh.Signature, error) {
+	return Key{pub: s.PublicKey(), held: true, signFunc: func(_ context.Context, data []byte, algorithm string) (*ssh.Signature, error) {
 		return as.SignWithAlgorithm(rand.Reader, data, algorithm)
 	}}, nil
 }
@@ -75,6 +76,25 @@ func (k Key) SignStatement(ctx context.Context, canonical []byte, namespace stri
 		return "", fault.Wrap(err, fault.Refused, CodeKeyBad, "sign with key %s", k.Fingerprint())
 	}
 	return string(sshsig.Armor(sig)), nil
+}
+
+// proofNamespace is of signatures that prove a key and say nothing.
+const proofNamespace = "proveto-proof-v1"
+
+// Prove shows that the private half is there, by a signature that nobody keeps:
+// an ssh-agent may list keys that it does not have. A key of this process needs
+// no such proof. It is asked for where nothing else is signed.
+func (k Key) Prove(ctx context.Context) error {
+	if k.held {
+		return nil
+	}
+	challenge := make([]byte, 32)
+	rand.Read(challenge) // never fails
+	armored, err := k.SignStatement(ctx, challenge, proofNamespace)
+	if err != nil {
+		return err
+	}
+	return VerifyStatement(k.AuthorizedKey(), challenge, armored, proofNamespace)
 }
 
 // bound is a key for one call, so that its context need not be kept.

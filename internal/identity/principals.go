@@ -54,6 +54,8 @@ var (
 	kinds  = []string{string(KindHuman), string(KindAgent), string(KindEngine), string(KindService)}
 	roles  = []string{RolePlanner, RoleDeveloper, RoleVerifier, RoleTester, RoleReviewer}
 	rights = []string{RightReopen, RightCancel, RightDeliver, WaiveAny, RightPrincipals, RightClaim, RightRelease}
+	// agentRights are all that an agent can be given: neither judges nor lets through.
+	agentRights = []string{RightClaim, RightRelease}
 )
 
 // Roles lists the roles in the order of the stages.
@@ -161,6 +163,9 @@ func readPrincipals(n strictyaml.Node) ([]Principal, error) {
 		out = append(out, p)
 	}
 	slices.SortFunc(out, func(a, b Principal) int { return strings.Compare(a.Name, b.Name) })
+	if a, b, ok := alike(out); ok {
+		return nil, n.Errorf("principals %s and %s differ only in case", a, b)
+	}
 	for _, at := range operators {
 		name, _ := at.Text() // a text, or it would not be among them
 		p, _ := find(out, name)
@@ -229,10 +234,32 @@ func (p Principal) wrong() string {
 		return "is an agent without an operator: want the human for whom it acts"
 	case p.Kind != KindAgent && p.Operator != "":
 		return "has an operator, which only agents have"
-	case (p.Name == EngineName) != (p.Kind == KindEngine):
+	case strings.EqualFold(p.Name, EngineName) != (p.Kind == KindEngine):
 		return "mixes up the engine: the principal named engine is the one of kind engine"
+	case slices.ContainsFunc(roles, func(role string) bool { return strings.EqualFold(role, p.Name) }):
+		return "has the name of a role, which --actor would take for it"
+	case p.Kind == KindAgent:
+		for _, r := range p.Rights {
+			if !slices.Contains(agentRights, r) {
+				return "is an agent with the right " + r + ": agents get " + strings.Join(agentRights, ", ") + " at most"
+			}
+		}
 	}
 	return ""
+}
+
+// alike finds two names that differ only in case, in a list sorted by name;
+// people, and some file systems, take them for one.
+func alike(all []Principal) (a, b string, found bool) {
+	seen := map[string]string{}
+	for _, p := range all {
+		low := strings.ToLower(p.Name)
+		if other, ok := seen[low]; ok {
+			return other, p.Name, true
+		}
+		seen[low] = p.Name
+	}
+	return "", "", false
 }
 
 func oneOf(n strictyaml.Node, noun string, known []string) (string, error) {

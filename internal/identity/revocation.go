@@ -44,18 +44,24 @@ func (r Revocation) void(at time.Time) bool {
 	return !at.Before(r.At) || !r.Since.IsZero() && !at.Before(r.Since)
 }
 
-func (r Revocation) error(w Who) *fault.Error {
+// String says what was revoked, when and why.
+func (r Revocation) String() string {
 	what := "principal " + r.Principal
 	if r.Key != "" {
 		what = "key " + r.Key
 	}
-	e := fault.New(fault.Refused, CodeRevoked, "%s was revoked at %s", what, r.At.UTC().Format(time.RFC3339))
+	what += " was revoked at " + r.At.UTC().Format(time.RFC3339)
 	if !r.Since.IsZero() {
-		e.What += ", as of " + r.Since.UTC().Format(time.RFC3339)
+		what += ", as of " + r.Since.UTC().Format(time.RFC3339)
 	}
 	if reason := strings.TrimSpace(r.Reason); reason != "" {
-		e.What += ": " + reason
+		what += ": " + reason
 	}
+	return what
+}
+
+func (r Revocation) error(w Who) *fault.Error {
+	e := fault.New(fault.Refused, CodeRevoked, "%s", r)
 	if w.Principal != "" && r.Principal == "" {
 		e = e.Hint("another key of %s is not concerned: --key FILE", w.Principal)
 	}

@@ -117,6 +117,9 @@ func (r *Roster) UnmarshalJSON(text []byte) error {
 			return badLine("a roster in which principal %.80q %s", p.Name, why)
 		}
 	}
+	if a, b, ok := alike(got.Principals); ok {
+		return badLine("a roster in which %s and %s differ only in case", a, b)
+	}
 	if err := got.check(); err != nil {
 		return err
 	}
@@ -233,6 +236,9 @@ func (r Roster) Verify(statement []byte, armored string, at time.Time, revoked R
 	return p, key, err
 }
 
+// Fingerprint is the SHA256:… form of a key (type and base64).
+func Fingerprint(key string) (string, error) { return fingerprint(key) }
+
 // fingerprint is the SHA256:… form of a key (type and base64).
 func fingerprint(key string) (string, error) {
 	pub, err := parseKeyWords(key)
@@ -240,56 +246,6 @@ func fingerprint(key string) (string, error) {
 		return "", err
 	}
 	return ssh.FingerprintSHA256(pub), nil
-}
-
-// LostIn lists what a newer roster of the same repository takes back: principals
-// that it does not have, keys that do not speak for their principal any more, or
-// only until an earlier time. The revocations are made at the given time. There
-// are none unless both repositories have principals.
-func (r Roster) LostIn(tip Roster, at time.Time) Revocations {
-	if !r.Enforced || !tip.Enforced {
-		return nil
-	}
-	var out Revocations
-	for _, p := range r.Principals {
-		if _, ok := tip.Principal(p.Name); !ok {
-			out = append(out, Revocation{Principal: p.Name, At: at, Reason: "no longer in " + PrincipalsFile})
-		}
-	}
-	for _, l := range r.Signers {
-		print, err := fingerprint(l.Key)
-		if err != nil { // was read once
-			continue
-		}
-		for _, name := range l.Principals {
-			if _, ok := tip.Principal(name); !ok {
-				continue
-			}
-			names, st := tip.Signers.Speakers(l.Key, FlowNamespace, at)
-			if slices.Contains(names, name) {
-				continue
-			}
-			v := Revocation{Key: print, At: at, Reason: "no longer in " + SignersFile}
-			if st == Expired {
-				v.Since, v.Reason = tip.ends(l.Key).Add(time.Second), "ended in "+SignersFile
-			}
-			if _, own := r.Signers.Speakers(l.Key, FlowNamespace, at); own == Speaks {
-				out = append(out, v)
-			}
-		}
-	}
-	return out
-}
-
-// ends is the last second of a key, over all its lines.
-func (r Roster) ends(key string) time.Time {
-	var last time.Time
-	for _, l := range r.Signers {
-		if l.Key == key && l.Before.After(last) {
-			last = l.Before
-		}
-	}
-	return last
 }
 
 func sorted(list []string) []string {

@@ -30,12 +30,7 @@ import (
 // realAgent starts an ssh-agent for the test, with the keys of the files in it.
 func realAgent(t testing.TB, files ...string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "agent") // the path of a socket has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "s")
+	socket := filepath.Join(shortDir(t), "s")
 	c := exec.Command("ssh-agent", "-D", "-a", socket)
 	out, err := c.StdoutPipe() // says that it listens
 	if err != nil {
@@ -59,6 +54,17 @@ func realAgent(t testing.TB, files ...string) string {
 		}
 	}
 	return socket
+}
+
+// shortDir is a directory for sockets, whose paths have to be short.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "agent") //nolint:usetesting // its directories are named after the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 // keyTypesOfKeygen are the ways to make each type of key that needs no hardware.
@@ -243,7 +249,13 @@ func TestWeakSignaturesAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.what, err, c.says)
 		}
 	}
-	wantFault(t, VerifyStatement(authorized(good.pub), statement, strings.Repeat("x", maxSignature+1), FlowNamespace), fault.Tampered, CodeSignatureBad)
+	armored := good.statement(t, statement, sshsig.HashSHA512)
+	for _, bad := range []string{
+		armored + strings.Repeat("\n", maxSignature), "From: me\n" + armored, armored + "-- \nme\n", armored + armored, "",
+		strings.Replace(armored, "\n", "\nVersion: 2\n\n", 1), strings.ReplaceAll(armored, "SSH SIGNATURE", "SIGNATURE"),
+	} {
+		wantFault(t, VerifyStatement(authorized(good.pub), statement, bad, FlowNamespace), fault.Tampered, CodeSignatureBad)
+	}
 	_, err := Key{}.SignStatement(t.Context(), statement, FlowNamespace)
 	wantFault(t, err, fault.Refused, CodeNotAuthenticated)
 }
@@ -361,16 +373,30 @@ func TestKeyFilesThatCannotBeUsed(t *testing.T) {
 	two := freshKey(t).AuthorizedKey() + "\n"
 	write(t, dir, "two", two+two)
 	write(t, dir, "cert", certificate(t))
-	for name, code := range map[string]fault.Code{
-		"open": CodeKeyOpen, "dsa": CodeKeyBad, "short": CodeKeyBad, "lonely.pub": CodeKeyLocked, "directory": CodeKeyBad, "text": CodeKeyBad,
-		"large": CodeKeyBad, "broken": CodeKeyBad, "two": CodeKeyBad, "cert": CodeCertUnsupported, "nothing": CodeNotFound,
+	for _, x := range []struct {
+		name string
+		code fault.Code
+		says string
+	}{
+		{"open", CodeKeyOpen, "0644"},
+		{"dsa", CodeKeyBad, "no private key of"},
+		{"short", CodeKeyBad, "1024 bits"},
+		{"lonely.pub", CodeKeyLocked, "not in ssh-agent"},
+		{"directory", CodeKeyBad, "not a regular file"},
+		{"text", CodeKeyBad, "no public key"},
+		{"large", CodeKeyBad, "more than"},
+		{"broken", CodeKeyBad, "no private key"},
+		{"two", CodeKeyBad, "no public key"},
+		{"cert", CodeCertUnsupported, "certificate"},
+		{"nothing", CodeNotFound, "no key file"},
 	} {
+		name, code := x.name, x.code
 		c, err := keyFile{name: filepath.Join(dir, name)}.candidate(t.Context(), FromFlag)
 		if err == nil {
 			_, err = c.openFunc(t.Context())
 		}
-		if f := fault.From(err); f == nil || f.Code != code || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v, want %s and no quotation", name, err, code)
+		if f := fault.From(err); f == nil || f.Code != code || !strings.Contains(err.Error(), x.says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %s with %q and no quotation", name, err, code, x.says)
 		}
 	}
 }
@@ -378,8 +404,7 @@ func TestKeyFilesThatCannotBeUsed(t *testing.T) {
 // An agent that lies is found out before its signature is anywhere.
 func TestSignaturesOfAnAgentAreChecked(t *testing.T) {
 	t.Parallel()
-	dir := must[string](t)(os.MkdirTemp("", "agent"))
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortDir(t)
 	l := must[net.Listener](t)(net.Listen("unix", filepath.Join(dir, "s")))
 	t.Cleanup(func() { l.Close() })
 	ring := agent.NewKeyring()
@@ -398,16 +423,24 @@ func TestSignaturesOfAnAgentAreChecked(t *testing.T) {
 	keys := must[[]Key](t)(agentSocket(l.Addr().String()).keys(t.Context()))
 	_, err := keys[0].SignStatement(t.Context(), []byte("{}"), FlowNamespace)
 	wantFault(t, err, fault.Refused, CodeKeyBad)
+	wantFault(t, keys[0].Prove(t.Context()), fault.Refused, CodeKeyBad)
+	if err := freshKey(t).Prove(t.Context()); err != nil {
+		t.Errorf("a key of this process: %v", err)
+	}
 
 	// And one that does not answer ends with the context.
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := must[net.Listener](t)(net.Listen("unix", filepath.Join(dir, "silent")))
 	t.Cleanup(func() { silent.Close() })
 	go func() {
-		if c, err := silent.Accept(); err == nil {
-			c.Read(make([]byte, 1)) //nolint:errcheck // the question came
-			cancel()
+		c, err := silent.Accept()
+		if err != nil {
+			return
 		}
+		defer c.Close()
+		c.Read(make([]byte, 1)) //nolint:errcheck // the question came
+		cancel()
+		<-t.Context().Done() // and no answer
 	}()
 	if _, err := agentSocket(silent.Addr().String()).keys(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v, want that of the context", err)

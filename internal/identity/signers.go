@@ -40,6 +40,7 @@ type SignerLine struct {
 	Before     time.Time `json:"valid_before,omitzero"`
 	Key        string    `json:"key"` // type and base64
 	Line       int       `json:"-"`   // in the file, from 1
+	Zoned      bool      `json:"-"`   // a time was read in the zone of this machine
 }
 
 // Signers says which keys speak for whom, as OpenSSH reads it.
@@ -229,6 +230,7 @@ func (l *SignerLine) options(text string, zone *time.Location) *fault.Error {
 			l.Namespaces = value
 		case "valid-after", "valid-before":
 			t, ok := parseSSHTime(value, zone)
+			l.Zoned = l.Zoned || !strings.HasSuffix(strings.ToUpper(value), "Z") && !strings.HasSuffix(strings.ToUpper(value), "UTC")
 			if !ok {
 				return badLine("%s %.40q is no time: want YYYYMMDD[HHMM[SS]], with Z for UTC", name, value)
 			}

@@ -2,7 +2,9 @@ package identity
 
 import (
 	"bytes"
+	"encoding/pem"
 	"slices"
+	"strings"
 
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
@@ -28,7 +30,13 @@ func unarmor(armored string) (*sshsig.Signature, error) {
 	if len(armored) > maxSignature {
 		return nil, fault.New(fault.Tampered, CodeSignatureBad, "the signature has %d bytes, want at most %d", len(armored), maxSignature)
 	}
-	sig, err := sshsig.Unarmor([]byte(armored))
+	// OpenSSH takes neither headers nor a text around the armor, and what we keep
+	// has to be good for it, too.
+	block, rest := pem.Decode([]byte(armored))
+	if block == nil || block.Type != sshsig.PEMType || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 || !strings.HasPrefix(armored, "-----BEGIN ") {
+		return nil, fault.New(fault.Tampered, CodeSignatureBad, "the signature is no armored SSHSIG and nothing else")
+	}
+	sig, err := sshsig.ParseSignature(block.Bytes)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Tampered, CodeSignatureBad, "the signature does not parse")
 	}

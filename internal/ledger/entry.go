@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -32,15 +33,15 @@ type Entry struct {
 	Time time.Time // UTC; the order of entries is that of Seq
 	Kind Kind
 	Body json.RawMessage
+	leaf string // hash of the entry, where it was made already; see [Entry.LeafHash]
 }
 
 const timeFormat = time.RFC3339Nano
 
-// encode is the canonical JSON of the entry: what is hashed. The body is
+// encode appends the canonical JSON of the entry: what is hashed. The body is
 // canonical already and the other values need no escapes, so that putting them
 // together in the order of the keys is the canonical form.
-func encode(seq int64, time, kind, body string) []byte {
-	b := make([]byte, 0, len(body)+len(kind)+len(time)+64)
+func encode(b []byte, seq int64, time, kind, body string) []byte {
 	b = append(b, `{"body":`...)
 	b = append(b, body...)
 	b = append(b, `,"kind":"`...)
@@ -52,8 +53,15 @@ func encode(seq int64, time, kind, body string) []byte {
 	return append(b, `"}`...)
 }
 
+// rooms are where entries are put together to be hashed: those of a long run would
+// be most of what a command allocates.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
+
 func leafOf(r store.EntryRow) tlog.Hash {
-	return tlog.RecordHash(encode(r.Seq, r.Time, r.Kind, r.Body))
+	room, _ := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
+	*room = encode((*room)[:0], r.Seq, r.Time, r.Kind, r.Body)
+	return tlog.RecordHash(*room)
 }
 
 // entryOf reads a row and checks it against its own leaf hash.
@@ -65,7 +73,7 @@ func entryOf(r store.EntryRow) (Entry, error) {
 	if err != nil {
 		return Entry{}, broken(r.Seq, "its time does not parse")
 	}
-	return Entry{Seq: r.Seq, Time: t, Kind: Kind(r.Kind), Body: json.RawMessage(r.Body)}, nil
+	return Entry{Seq: r.Seq, Time: t, Kind: Kind(r.Kind), Body: json.RawMessage(r.Body), leaf: r.LeafHash}, nil
 }
 
 func broken(seq int64, why string) error {

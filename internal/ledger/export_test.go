@@ -9,7 +9,7 @@ import (
 
 // Encode is the bytes that are hashed for an entry.
 func Encode(e Entry) []byte {
-	return encode(e.Seq, e.Time.Format(timeFormat), string(e.Kind), string(e.Body))
+	return encode(nil, e.Seq, e.Time.Format(timeFormat), string(e.Kind), string(e.Body))
 }
 
 // LeafOf is the leaf hash of a row.
@@ -30,7 +30,7 @@ func (l *Ledger) AppendUnchecked(ctx context.Context, tx *store.Tx, d Draft) err
 	if err != nil {
 		return err
 	}
-	if err := l.write(ctx, tx, t, Entry{Seq: t.size + 1, Time: time.Now().UTC(), Kind: d.kind, Body: d.body}); err != nil {
+	if _, err := l.write(ctx, tx, t, Entry{Seq: t.size + 1, Time: time.Now().UTC(), Kind: d.kind, Body: d.body}); err != nil {
 		return err
 	}
 	return l.sign(ctx, tx, t)

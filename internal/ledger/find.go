@@ -10,6 +10,9 @@ import (
 
 // LeafHash is the RFC 6962 leaf hash of the entry, in base64.
 func (e Entry) LeafHash() string {
+	if e.leaf != "" {
+		return e.leaf
+	}
 	return leafOf(store.EntryRow{Seq: e.Seq, Time: e.Time.Format(timeFormat), Kind: string(e.Kind), Body: string(e.Body)}).String()
 }
 

@@ -325,17 +325,22 @@ func flowRun(r store.FlowRunRow) (FlowRun, error) {
 // those of [Ledger.Resolve].
 func (l *Ledger) ResolveRun(ctx context.Context, id, repo string) (run FlowRun, err error) {
 	err = l.db.Read(ctx, func(tx *store.Tx) error {
-		row, err := resolveRun(ctx, tx, id, repo)
-		if errors.Is(err, store.ErrNoRow) {
-			return fault.New(fault.NotFound, CodeNotFound, "no run %.80s in the ledger", id).Hint("proveto flow list")
-		}
-		if err != nil {
-			return err
-		}
-		run, err = flowRun(row)
+		run, err = l.ResolveRunIn(ctx, tx, id, repo)
 		return err
 	})
 	return run, err
+}
+
+// ResolveRunIn is [Ledger.ResolveRun] in a transaction.
+func (l *Ledger) ResolveRunIn(ctx context.Context, tx *store.Tx, id, repo string) (FlowRun, error) {
+	row, err := resolveRun(ctx, tx, id, repo)
+	if errors.Is(err, store.ErrNoRow) {
+		return FlowRun{}, fault.New(fault.NotFound, CodeNotFound, "no run %.80s in the ledger", id).Hint("proveto flow list")
+	}
+	if err != nil {
+		return FlowRun{}, err
+	}
+	return flowRun(row)
 }
 
 // Latest is what stands for the run that was opened last.

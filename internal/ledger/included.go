@@ -93,7 +93,7 @@ func (e ExportedEntry) open(size int64, root tlog.Hash) (Entry, error) {
 	if e.Seq < 1 || e.Seq > size {
 		return Entry{}, badExport(CodeBroken, "entry %d is not in the signed ledger", e.Seq)
 	}
-	leaf := tlog.RecordHash(encode(e.Seq, e.Time, string(e.Kind), string(e.Body)))
+	leaf := tlog.RecordHash(encode(nil, e.Seq, e.Time, string(e.Kind), string(e.Body)))
 	if err := tlog.CheckRecord(proof, size, root, e.Seq-1, leaf); err != nil {
 		return Entry{}, errors.Join(badExport(CodeBroken, "entry %d is not in the signed ledger", e.Seq), err)
 	}

@@ -123,6 +123,8 @@ func flowText(b *strings.Builder, v view.FlowRun, s Style) {
 				b.WriteString(", withdrawn")
 			case d.Void != "":
 				fmt.Fprintf(b, ", does not count: %s", Line(d.Void))
+			case d.Revoked != "":
+				fmt.Fprintf(b, ", since then: %s", Line(d.Revoked))
 			case !d.Verified:
 				b.WriteString(", SIGNATURE DOES NOT VERIFY")
 			}
@@ -154,7 +156,11 @@ func flowText(b *strings.Builder, v view.FlowRun, s Style) {
 		fmt.Fprintf(b, "%d of %d findings shown: proveto flow report %s\n", n, v.FindingsN.Total, v.Run.ID)
 	}
 	for _, w := range v.Waivers {
-		fmt.Fprintf(b, "waiver      %s by %s until %s: %s\n", Line(w.Gate), Line(w.By), w.Expires.Format("2006-01-02 15:04"), firstOf(Line(w.Reason), 100))
+		fmt.Fprintf(b, "waiver      %s by %s until %s: %s", Line(w.Gate), Line(w.By), w.Expires.Format("2006-01-02 15:04"), firstOf(Line(w.Reason), 100))
+		if w.Void != "" {
+			fmt.Fprintf(b, ", does not count: %s", Line(w.Void))
+		}
+		b.WriteByte('\n')
 	}
 	if u := v.Unplanned; u != nil {
 		fmt.Fprintf(b, "UNPLANNED   %s went ahead without the token of the plan: %s\n", Line(u.By), Line(u.Reason))
@@ -344,6 +350,29 @@ func FlowExplained(w io.Writer, v view.FlowExplained, _ Style) error {
 	}
 	if len(v.Lines) == 0 {
 		fmt.Fprintf(&b, "policy %s asks for nothing but decisions of the owners\n", Line(v.Policy))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// FlowPolicyCheck writes what the gates did with their probes.
+func FlowPolicyCheck(w io.Writer, v view.FlowPolicyCheck, _ Style) error {
+	var b strings.Builder
+	if len(v.Gates) == 0 {
+		fmt.Fprintf(&b, "policy %s has no command gate; the engine's own gates are tried with their probes in every run\n", Line(v.Policy))
+	}
+	for _, g := range v.Gates {
+		word := "counts: it accepted the base and refused its probe"
+		switch {
+		case !g.Accepts:
+			word = "does not count: it refused the base"
+		case !g.Refuses:
+			word = "does not count: it accepted a bad tree"
+		}
+		fmt.Fprintf(&b, "%-24s  %s\n", Line(g.Gate), word)
+		if g.Reason != "" {
+			fmt.Fprintf(&b, "    %s\n", firstOf(Line(g.Reason), 200))
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/late"
 )
 
 // anchorRefs is where anchors are in the user's repository, the only refs that
@@ -18,7 +18,7 @@ const anchorRefs = "refs/proveto/anchor/"
 const anchorFile = "anchor"
 
 // A bound of 128 in the expression would cost each start of the program 4 ms.
-var anchorID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
+var anchorID = late.Regexp(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 
 // Anchor is the latest content under one anchor's name.
 type Anchor struct {
@@ -27,7 +27,7 @@ type Anchor struct {
 }
 
 func anchorRef(repo Repo, id string) (string, error) {
-	if len(id) > 128 || !anchorID.MatchString(id) {
+	if len(id) > 128 || !anchorID().MatchString(id) {
 		return "", fault.New(fault.Usage, "bad_id", "%.80q cannot name an anchor", id)
 	}
 	if !repo.Git() {

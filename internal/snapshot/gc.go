@@ -39,7 +39,7 @@ func (s *Store) GC(ctx context.Context, keepFunc func(repo Repo, tree evidence.T
 		return done, fmt.Errorf("list the snapshot stores: %w", err)
 	}
 	for _, e := range entries {
-		if !e.IsDir() || !repoID.MatchString(e.Name()) {
+		if !e.IsDir() || !repoID().MatchString(e.Name()) {
 			continue
 		}
 		if err := s.collect(ctx, e.Name(), keepFunc, &done); err != nil {
@@ -196,7 +196,7 @@ func (s *Store) slots(ctx context.Context) ([]slotUse, error) {
 	var out []slotUse
 	for _, r := range repos {
 		base := filepath.Join(s.cache, r.Name())
-		if !r.IsDir() || !repoID.MatchString(r.Name()) {
+		if !r.IsDir() || !repoID().MatchString(r.Name()) {
 			continue
 		}
 		numbers, err := slotsOf(base)

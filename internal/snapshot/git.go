@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/late"
 	"github.com/proveto/proveto/internal/wholefile"
 )
 
@@ -182,10 +182,10 @@ func markOf(path string) string {
 	return fmt.Sprintf("%s %d %d %d.%d\n", real, st.Size(), st.ModTime().UnixNano(), minMajor, minMinor)
 }
 
-var versionNumber = regexp.MustCompile(`^git version (\d+)\.(\d+)`)
+var versionNumber = late.Regexp(`^git version (\d+)\.(\d+)`)
 
 func recent(version string) bool {
-	m := versionNumber.FindStringSubmatch(version)
+	m := versionNumber().FindStringSubmatch(version)
 	if m == nil {
 		return false
 	}

@@ -134,7 +134,7 @@ func (s *Store) KeptAt(ctx context.Context, repo Repo, run string, n int) (Kept,
 
 func (k Keep) ref() (string, error) {
 	ref := runRefs + k.Run + "/" + strconv.Itoa(k.N)
-	if len(k.Run) > 128 || !anchorID.MatchString(k.Run) || k.N < 1 ||
+	if len(k.Run) > 128 || !anchorID().MatchString(k.Run) || k.N < 1 ||
 		strings.HasPrefix(ref, keepRefs) || strings.HasPrefix(ref, anchorRefs) {
 		return "", fault.New(fault.Usage, "bad_id", "%.80q and %d cannot name the snapshot of a run", k.Run, k.N)
 	}

@@ -5,17 +5,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 
 	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/late"
 )
 
 // Lines is a range of lines of the newer file that differ, first and last
 // included. Where lines were only removed it is the line before the gap.
 type Lines struct{ First, Last int }
 
-var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
+var hunkHead = late.Regexp(`^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
 // ChangedLines lists by path which lines of tree differ from base. Paths that
 // tree does not have, and binary files, have no lines.
@@ -57,7 +57,7 @@ func hunks(raw []byte) ([]Lines, error) {
 	sc := bufio.NewScanner(bytes.NewReader(raw))
 	sc.Buffer(nil, 1<<30)
 	for sc.Scan() {
-		m := hunkHead.FindSubmatch(sc.Bytes())
+		m := hunkHead().FindSubmatch(sc.Bytes())
 		if m == nil {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/late"
 	"github.com/proveto/proveto/internal/wholefile"
 )
 
@@ -92,7 +92,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 // Lookup finds a repository that was sealed before by its id; code
 // unknown_repository when there is none.
 func (s *Store) Lookup(id string) (Repo, error) {
-	if !repoID.MatchString(id) {
+	if !repoID().MatchString(id) {
 		return Repo{}, fault.New(fault.Usage, "bad_id", "%.80q is not a repository id", id)
 	}
 	o, err := readOrigin(filepath.Join(s.state, id))
@@ -102,7 +102,14 @@ func (s *Store) Lookup(id string) (Repo, error) {
 	return o.Repo, err
 }
 
-var repoID = regexp.MustCompile(`^[0-9a-f]{24}$`)
+// Remember keeps where a repository is, so that [Store.Lookup] finds it from
+// anywhere; sealing does the same.
+func (s *Store) Remember(ctx context.Context, repo Repo) error {
+	_, err := s.open(ctx, repo)
+	return err
+}
+
+var repoID = late.Regexp(`^[0-9a-f]{24}$`)
 
 // vault is the part of a Store that belongs to one repository: a bare git
 // directory with the objects that are only ours, and private indexes.
@@ -135,7 +142,7 @@ func readOrigin(dir string) (origin, error) {
 
 // open finds or makes the vault of a repository.
 func (s *Store) open(ctx context.Context, repo Repo) (_ *vault, err error) {
-	if !repoID.MatchString(repo.ID) {
+	if !repoID().MatchString(repo.ID) {
 		return nil, fault.New(fault.Usage, "bad_id", "%.80q is not a repository id", repo.ID)
 	}
 	v := &vault{s: s, repo: repo, dir: filepath.Join(s.state, repo.ID)}

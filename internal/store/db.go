@@ -46,9 +46,12 @@ const (
 // DB is an open database. It may be used by any number of goroutines.
 type DB struct {
 	dialect Dialect
-	name    string  // for messages: the path, or the URL without its password
-	writer  *sql.DB // SQLite: one connection
-	reader  *sql.DB // PostgreSQL: the same pool as writer
+	name    string // for messages: the path, or the URL without its password
+	pool    *sql.DB
+	// writing is held by the one writer of this process on SQLite, so that writers
+	// wait in line and not by asking the file again and again; nil on PostgreSQL.
+	writing chan struct{}
+	line    *line // and the writers of several processes; nil on PostgreSQL
 }
 
 // Open opens the database and brings its schema up to this version. A schema
@@ -78,7 +81,7 @@ func openSQLite(path string) (*DB, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, CodeIO, "open %s", path)
 	}
-	db := &DB{dialect: SQLite, name: abs}
+	db := &DB{dialect: SQLite, name: abs, writing: make(chan struct{}, 1), line: &line{abs + lineSuffix}}
 	// SQLite would make the file readable by the group; its -wal and -shm files
 	// take the mode from it.
 	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -94,27 +97,23 @@ func openSQLite(path string) (*DB, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, CodeIO, "open database %s", abs)
 	}
-	dsn := func(extra url.Values) string {
-		q := url.Values{"_pragma": {
+	q := url.Values{
+		"_pragma": {
 			fmt.Sprintf("busy_timeout(%d)", BusyTimeout.Milliseconds()),
 			"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
-		}}
-		for k, v := range extra {
-			q[k] = append(q[k], v...)
-		}
-		u := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}
-		return u.String()
+		},
+		// BEGIN IMMEDIATE: a write transaction never has to upgrade a read lock,
+		// which SQLite refuses without waiting.
+		"_txlock": {"immediate"},
 	}
-	// BEGIN IMMEDIATE: a write transaction never has to upgrade a read lock,
-	// which SQLite refuses without waiting.
-	if db.writer, err = sql.Open("sqlite", dsn(url.Values{"_txlock": {"immediate"}})); err != nil {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}
+	if db.pool, err = sql.Open("sqlite", u.String()); err != nil {
 		return nil, fault.Wrap(err, fault.Internal, CodeIO, "open database %s", abs)
 	}
-	db.writer.SetMaxOpenConns(1)
-	if db.reader, err = sql.Open("sqlite", dsn(url.Values{"_pragma": {"query_only(1)"}})); err != nil {
-		return nil, errors.Join(fault.Wrap(err, fault.Internal, CodeIO, "open database %s", abs), db.writer.Close())
-	}
-	db.reader.SetMaxOpenConns(readers)
+	// One pool for readers and the writer: a connection costs a millisecond, and
+	// one command after the other needs no second one.
+	db.pool.SetMaxOpenConns(readers + 1)
+	db.pool.SetMaxIdleConns(readers + 1)
 	return db, nil
 }
 
@@ -128,17 +127,11 @@ func openPostgreSQL(raw string) (*DB, error) {
 		return nil, fault.Wrap(err, fault.Usage, "usage", "database URL %s", u.Redacted())
 	}
 	pool.SetMaxIdleConns(readers)
-	return &DB{dialect: PostgreSQL, name: u.Redacted(), writer: pool, reader: pool}, nil
+	return &DB{dialect: PostgreSQL, name: u.Redacted(), pool: pool}, nil
 }
 
 // Close ends all connections. Calls that are under way are waited for.
-func (db *DB) Close() error {
-	err := db.reader.Close()
-	if db.writer != db.reader {
-		err = errors.Join(err, db.writer.Close())
-	}
-	return err
-}
+func (db *DB) Close() error { return db.pool.Close() }
 
 // Dialect is the kind of the database.
 func (db *DB) Dialect() Dialect { return db.dialect }
@@ -146,10 +139,9 @@ func (db *DB) Dialect() Dialect { return db.dialect }
 // Name is the path or the URL without its password: for messages.
 func (db *DB) Name() string { return db.name }
 
-// SQL is the pool of write connections. Only package queue uses it, for River's
-// driver. On SQLite it has one connection: whoever holds a transaction must not
-// ask for another.
-func (db *DB) SQL() *sql.DB { return db.writer }
+// SQL is the pool of connections. Only package queue uses it, for River's driver,
+// which asks it for nothing outside a transaction of [DB.Write].
+func (db *DB) SQL() *sql.DB { return db.pool }
 
 // Write runs fn in a write transaction and commits, durably, when fn returns
 // nil. It waits up to [BusyTimeout] for other writers, then ends with code busy;
@@ -165,36 +157,91 @@ func (db *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 }
 
 func (db *DB) write(ctx context.Context, deadline time.Time, fn func(*Tx) error) error {
-	conn, err := db.conn(ctx, deadline)
+	conn, release, err := db.conn(ctx, deadline)
 	if err != nil {
 		return err
 	}
-	err = db.inTx(ctx, conn, nil, func(tx *Tx) error {
-		if db.dialect == PostgreSQL {
-			if err := tx.lock(ctx); err != nil {
-				return err
-			}
+	defer release()
+	err = func() error {
+		leave, err := db.inLine(ctx, conn, deadline)
+		if err != nil {
+			return err
 		}
-		return fn(tx)
-	})
+		defer leave()
+		return db.inTx(ctx, conn, nil, func(tx *Tx) error {
+			if db.dialect == PostgreSQL {
+				if err := tx.lock(ctx); err != nil {
+					return err
+				}
+			}
+			return fn(tx)
+		})
+	}()
 	return errors.Join(err, ignoreDone(conn.Close()))
 }
 
-// conn waits for the write connection of this process, which another goroutine
-// may hold, no longer than the deadline.
-func (db *DB) conn(ctx context.Context, deadline time.Time) (*sql.Conn, error) {
+// inLine waits for the turn of this process, half of the time at most: a process
+// that was stopped while it waited must not keep others out for ever. The database
+// is asked for the rest of it.
+func (db *DB) inLine(ctx context.Context, conn *sql.Conn, deadline time.Time) (leave func(), _ error) {
+	if db.line == nil {
+		return func() {}, nil
+	}
+	wait, cancel := context.WithDeadline(ctx, deadline.Add(-BusyTimeout/2))
+	defer cancel()
+	out := db.line.wait(wait)
+	if err := ctx.Err(); err != nil {
+		out()
+		return nil, err
+	}
+	if wait.Err() == nil {
+		return out, nil
+	}
+	if err := busyTimeout(ctx, conn, max(0, time.Until(deadline))); err != nil {
+		out()
+		return nil, db.faultOf(err, "wait")
+	}
+	return func() {
+		out()
+		_ = busyTimeout(context.WithoutCancel(ctx), conn, BusyTimeout) // only how long it waits next time
+	}, nil
+}
+
+func busyTimeout(ctx context.Context, conn *sql.Conn, d time.Duration) error {
+	_, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
+	return err
+}
+
+// conn waits for the turn of this caller to write, which another goroutine may
+// have, and for a connection, no longer than the deadline.
+func (db *DB) conn(ctx context.Context, deadline time.Time) (_ *sql.Conn, release func(), err error) {
 	wait, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	conn, err := db.writer.Conn(wait)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, fault.New(fault.Conflict, CodeBusy, "another writer of this process held %s for %s", db.name, BusyTimeout)
+	release = func() {}
+	if db.writing != nil {
+		select {
+		case db.writing <- struct{}{}:
+			release = func() { <-db.writing }
+		case <-wait.Done():
+			err = wait.Err()
+		}
 	}
-	return conn, db.faultOf(err, "connect")
+	var conn *sql.Conn
+	if err == nil {
+		if conn, err = db.pool.Conn(wait); err == nil {
+			return conn, release, nil
+		}
+		release()
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, nil, fault.New(fault.Conflict, CodeBusy, "another writer of this process held %s for %s", db.name, BusyTimeout)
+	}
+	return nil, nil, db.faultOf(err, "connect")
 }
 
 // Read runs fn in a read transaction: all its reads see one state.
 func (db *DB) Read(ctx context.Context, fn func(*Tx) error) error {
-	conn, err := db.reader.Conn(ctx)
+	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return db.faultOf(err, "connect")
 	}
@@ -210,7 +257,7 @@ func (db *DB) inTx(ctx context.Context, conn *sql.Conn, opts *sql.TxOptions, fn 
 	if err != nil {
 		return db.faultOf(err, "begin")
 	}
-	tx := &Tx{db: db, tx: stx, stmts: map[string]*sql.Stmt{}}
+	tx := &Tx{db: db, tx: stx, reads: opts != nil && opts.ReadOnly, stmts: map[string]*sql.Stmt{}}
 	done := false
 	defer func() {
 		if !done { // fn failed or panicked; a failing rollback adds nothing to that
@@ -334,10 +381,11 @@ func (db *DB) Migrating(ctx context.Context, fn func(tx *Tx) error) error {
 	if db.dialect == SQLite {
 		return db.Write(ctx, fn)
 	}
-	conn, err := db.conn(ctx, time.Now().Add(BusyTimeout))
+	conn, release, err := db.conn(ctx, time.Now().Add(BusyTimeout))
 	if err != nil {
 		return err
 	}
+	defer release()
 	_, err = conn.ExecContext(ctx, fmt.Sprintf("SELECT pg_advisory_lock(%d)", lockKey+1))
 	if err != nil {
 		err = db.faultOf(err, "lock")

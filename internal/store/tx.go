@@ -5,17 +5,33 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/proveto/proveto/internal/fault"
 )
 
 // Tx is one transaction. It is not safe for concurrent use.
 type Tx struct {
 	db    *DB
 	tx    *sql.Tx
+	reads bool                 // it may not write
 	stmts map[string]*sql.Stmt // closed by the end of the transaction
 }
 
 // SQL is the transaction itself. Only package queue uses it, for River's driver.
 func (tx *Tx) SQL() *sql.Tx { return tx.tx }
+
+// begun is the context of one statement. A cancelled one begins no statement. On
+// SQLite nothing stops a statement that runs: each is short, the one that waits for
+// other writers is BEGIN, and the driver would start a goroutine for each to watch.
+func (tx *Tx) begun(ctx context.Context) (context.Context, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if tx.db.dialect == SQLite {
+		return context.WithoutCancel(ctx), nil
+	}
+	return ctx, nil
+}
 
 // stmt prepares a statement once a transaction.
 func (tx *Tx) stmt(ctx context.Context, name string) (*sql.Stmt, error) {
@@ -35,23 +51,32 @@ func (tx *Tx) stmt(ctx context.Context, name string) (*sql.Stmt, error) {
 }
 
 func (tx *Tx) exec(ctx context.Context, name string, args ...any) error {
+	_, err := tx.change(ctx, name, args)
+	return err
+}
+
+// change runs a statement that writes.
+func (tx *Tx) change(ctx context.Context, name string, args []any) (sql.Result, error) {
+	if tx.reads {
+		return nil, fault.New(fault.Internal, "internal", "%s in a transaction that only reads", name)
+	}
+	ctx, err := tx.begun(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s, err := tx.stmt(ctx, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.ExecContext(ctx, args...)
-	return tx.db.faultOf(err, name)
+	res, err := s.ExecContext(ctx, args...)
+	return res, tx.db.faultOf(err, name)
 }
 
 // execOne changes exactly one row; none is [ErrNoRow].
 func (tx *Tx) execOne(ctx context.Context, name string, args ...any) error {
-	s, err := tx.stmt(ctx, name)
+	res, err := tx.change(ctx, name, args)
 	if err != nil {
 		return err
-	}
-	res, err := s.ExecContext(ctx, args...)
-	if err != nil {
-		return tx.db.faultOf(err, name)
 	}
 	n, err := res.RowsAffected()
 	if err == nil && n == 0 {
@@ -72,6 +97,10 @@ func one[T any, P row[T]](ctx context.Context, tx *Tx, name string, args ...any)
 }
 
 func (tx *Tx) scanOne(ctx context.Context, name string, args []any, dest ...any) error {
+	ctx, err := tx.begun(ctx)
+	if err != nil {
+		return err
+	}
 	s, err := tx.stmt(ctx, name)
 	if err != nil {
 		return err
@@ -84,6 +113,9 @@ func (tx *Tx) scanOne(ctx context.Context, name string, args []any, dest ...any)
 }
 
 func many[T any, P row[T]](ctx context.Context, tx *Tx, name string, args ...any) (out []T, err error) {
+	if ctx, err = tx.begun(ctx); err != nil {
+		return nil, err
+	}
 	s, err := tx.stmt(ctx, name)
 	if err != nil {
 		return nil, err

@@ -109,6 +109,7 @@ type FlowDecision struct {
 	NoteSHA256 string    `json:"note_sha256,omitempty"`
 	Withdrawn  bool      `json:"withdrawn,omitempty"`
 	Void       string    `json:"void,omitempty"`
+	Revoked    string    `json:"revoked,omitempty"` // what became later of the trust in the key or the principal
 }
 
 // FlowApprovals counts approvals; an agent never counts as a human.
@@ -157,6 +158,7 @@ type FlowWaiver struct {
 	By      string    `json:"by"`
 	Expires time.Time `json:"expires"`
 	Used    bool      `json:"used"`
+	Void    string    `json:"void,omitempty"` // why it does not count any more
 }
 
 // FlowUnplanned says that work went ahead without the token of the plan.
@@ -203,6 +205,7 @@ type FlowAdvance struct {
 	Findings        []FlowFinding `json:"findings"`
 	Replayed        bool          `json:"replayed"`
 	Text            string        `json:"text"` // the answer in a sentence
+	Head            *Head         `json:"-"`    // of the ledger, as the verb left it
 }
 
 // FlowList lists runs, newest first.
@@ -304,4 +307,19 @@ type FlowNeed struct {
 	Need    string `json:"need"`
 	Have    string `json:"have,omitempty"`
 	Missing string `json:"missing,omitempty"`
+}
+
+// FlowPolicyCheck is what the command gates of a policy did with their probes.
+type FlowPolicyCheck struct {
+	Policy string       `json:"policy"`
+	Gates  []FlowProbed `json:"gates"`
+}
+
+// FlowProbed is what one gate did with a good tree and with a bad one.
+type FlowProbed struct {
+	Gate        string `json:"gate"`
+	Accepts     bool   `json:"accepts_good"`
+	Refuses     bool   `json:"refuses_bad"`
+	Reason      string `json:"reason,omitempty"`
+	Certificate string `json:"certificate,omitempty"`
 }

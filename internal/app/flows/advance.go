@@ -49,7 +49,7 @@ func (f *Flows) Advance(ctx context.Context, o AdvanceOptions) (*view.FlowAdvanc
 	}
 	d, err := f.change(ctx, o.Request, k, func(k known) (flow.Event, error) { return f.decision(ctx, o, k) })
 	if err != nil {
-		return nil, err
+		return f.refusal(d, o.Stage, err), err
 	}
 	if !o.NoWait {
 		if err := f.measure(ctx, &d, measureOptions{}); err != nil {
@@ -63,27 +63,54 @@ func (f *Flows) Advance(ctx context.Context, o AdvanceOptions) (*view.FlowAdvanc
 
 // decision makes the signed event of a decision.
 func (f *Flows) decision(ctx context.Context, o AdvanceOptions, k known) (flow.Event, error) {
+	o.signs = true
 	ev, who, err := f.event(ctx, k, o.Request, o.Stage)
+	ev.Do = flow.Decide{Stage: o.Stage, Decision: o.Decision} // of a refusal
 	if err != nil {
 		return ev, err
 	}
+	if who.made != nil {
+		if err := who.made.audience(k, o.Stage); err != nil {
+			return ev, err
+		}
+	}
+	ev, st, err := f.judgement(ctx, o, k, ev)
+	if err != nil {
+		return ev, err
+	}
+	act, _ := ev.Do.(flow.Decide) // made there
+	if who.made != nil {
+		if err := who.made.asNow(k, ev.Now, st); err != nil {
+			return ev, err
+		}
+		act.Signed = who.made.signed
+	} else if act.Signed, err = who.sign(ctx, st); err != nil {
+		return ev, err
+	}
+	ev.Do = act
+	return ev, nil
+}
+
+// judgement makes the event of a decision without its signature, and what is to
+// be signed.
+func (f *Flows) judgement(ctx context.Context, o AdvanceOptions, k known, ev flow.Event) (flow.Event, statement, error) {
 	act := flow.Decide{
 		Stage: o.Stage, ID: "dec_" + ulid.Make().String(), Decision: o.Decision, Note: o.Note, Findings: o.Findings,
 		Submission: flow.Submission{Note: o.Note, Token: o.Token, Unplanned: o.Unplanned, NeedToken: o.Decision == flow.Approve},
 	}
 	if s := k.Stage(o.Stage); s != nil && len(s.Gates) == 0 {
 		if err := f.noteSubject(ctx, o, k, s, &act.Submission); err != nil {
-			return ev, err
+			return ev, statement{}, err
 		}
 	}
 	ev.Do = act
 	// What would be judged is what is signed.
 	after, step, ferr := flow.Next(k.Run, ev)
 	if ferr != nil {
-		return ev, ferr
+		return ev, statement{}, ferr
 	}
 	st := statement{
-		Schema: "proveto/decision/v1", LedgerID: k.ledgerID, Run: k.ID, Stage: o.Stage, Attempt: after.Stage(o.Stage).Attempt, Decision: string(o.Decision),
+		Schema: schemaDecision, LedgerID: k.ledgerID, Run: k.ID, Stage: o.Stage, Attempt: after.Stage(o.Stage).Attempt, Decision: string(o.Decision),
 		NoteSHA256: evidence.DigestOf([]byte(o.Note)), Policy: k.PolicyDigest, SeenSeq: k.Seq, Time: ev.Now.UTC(), Nonce: ulid.Make().String(),
 	}
 	for _, x := range step.Facts {
@@ -93,16 +120,14 @@ func (f *Flows) decision(ctx context.Context, o AdvanceOptions, k known) (flow.E
 	}
 	cites(k.Stage(o.Stage), &st)
 	if len(o.Findings) > 0 {
+		var err error
 		if st.Findings, err = digest(o.Findings); err != nil {
-			return ev, err
+			return ev, st, err
 		}
-	}
-	if act.Signed, err = who.sign(ctx, st); err != nil {
-		return ev, err
 	}
 	act.Attempt, act.Input = st.Attempt, st.Input
 	ev.Do = act
-	return ev, nil
+	return ev, st, nil
 }
 
 // cites names the evidence that the decider was shown.

@@ -7,8 +7,11 @@ import (
 
 	"github.com/proveto/proveto/internal/app"
 	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
+	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
+	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/view"
 )
 
@@ -17,7 +20,7 @@ func (f *Flows) answer(d done, stage string) *view.FlowAdvance {
 	st := d.StatusAt(d.at(f.app.Now()))
 	v := &view.FlowAdvance{
 		RunID: d.ID, RunStatus: string(st.Word), Reason: st.Reason, CurrentStage: st.Stage, Stage: stage,
-		Findings: []view.FlowFinding{}, Replayed: d.replayed,
+		Findings: []view.FlowFinding{}, Replayed: d.replayed, Head: app.HeadOf(d.head),
 	}
 	if s := d.Stage(stage); s != nil {
 		v.Attempt, v.Input = s.Attempt, string(s.Input)
@@ -36,7 +39,21 @@ func (f *Flows) answer(d done, stage string) *view.FlowAdvance {
 			v.Findings = append(v.Findings, findingView(x.Finding))
 		}
 	}
+	if s := d.Stage(stage); d.replayed && d.answer == flow.CodeApproved && s != nil && s.Role == policy.Planner && d.Plan != nil {
+		v.PlanTokenIssued = &d.Plan.Token
+	}
 	v.Text = fmt.Sprintf("run %s is %s, current stage %s", d.ID, st.Word, st.Stage)
+	return v
+}
+
+// refusal is what is shown beside an error of a change: where the run stands, and
+// no decision, since none was taken. Nil for an error that is about no run.
+func (f *Flows) refusal(d done, stage string, err error) *view.FlowAdvance {
+	if d.ID == "" || !refusals[fault.From(err).Kind] {
+		return nil
+	}
+	v := f.answer(d, stage)
+	v.Decision, v.Head, v.Text = nil, nil, "" // the refusal itself is an entry
 	return v
 }
 
@@ -100,7 +117,7 @@ func (f *Flows) statusAt(k known, at time.Time) (*view.FlowRun, error) {
 		s := &k.Stages[i]
 		gates += len(s.Gates)
 		v.Run.Round = max(v.Run.Round, s.Round)
-		v.Stages = append(v.Stages, stageView(&k.Run, s, at, bad))
+		v.Stages = append(v.Stages, stageView(k, s, at, bad))
 	}
 	if gates == 0 {
 		v.Evidence = fmt.Sprintf("none required by policy %q", k.Policy.Name)
@@ -115,7 +132,7 @@ func (f *Flows) statusAt(k known, at time.Time) (*view.FlowRun, error) {
 	}
 	v.FindingsN.Total = len(k.Findings)
 	for _, w := range k.Waivers {
-		v.Waivers = append(v.Waivers, view.FlowWaiver{ID: w.ID, Gate: w.Gate, Stage: w.Stage, Reason: w.Reason, By: w.By.Principal, Expires: w.Expires, Used: w.Used})
+		v.Waivers = append(v.Waivers, view.FlowWaiver{ID: w.ID, Gate: w.Gate, Stage: w.Stage, Reason: w.Reason, By: w.By.Principal, Expires: w.Expires, Used: w.Used, Void: w.Void})
 	}
 	if u := k.Unplanned; u != nil {
 		v.Unplanned = &view.FlowUnplanned{By: u.By.Principal, Reason: u.Reason, Waiver: u.Waiver}
@@ -129,8 +146,8 @@ func (f *Flows) statusAt(k known, at time.Time) (*view.FlowRun, error) {
 	return v, badSignaturesFault(k.ID, bad)
 }
 
-func stageView(r *flow.Run, s *flow.Stage, at time.Time, bad map[string]bool) view.FlowStage {
-	n := r.Approvals(s)
+func stageView(k known, s *flow.Stage, at time.Time, bad map[string]bool) view.FlowStage {
+	n := k.Approvals(s)
 	v := view.FlowStage{
 		ID: s.ID, Role: string(s.Role), State: string(s.State), Attempt: s.Attempt, Input: string(s.Input), Tree: string(s.Subject.Tree),
 		Producer: s.Producer.Principal, Gates: []view.FlowGate{}, Decisions: []view.FlowDecision{}, Because: s.Because, Earlier: len(s.Past),
@@ -148,6 +165,9 @@ func stageView(r *flow.Run, s *flow.Stage, at time.Time, bad map[string]bool) vi
 	for _, g := range s.Given {
 		d := givenView(g)
 		d.Verified = !bad[g.ID]
+		if word, why := k.worth(g); word == string(identity.WordFlagged) || word == string(identity.WordVoid) && d.Void == "" {
+			d.Revoked = why
+		}
 		v.Decisions = append(v.Decisions, d)
 	}
 	return v
@@ -177,6 +197,9 @@ func separationView(r *flow.Run) []view.FlowSeparation {
 	out := []view.FlowSeparation{}
 	for _, x := range r.Separated() {
 		out = append(out, view.FlowSeparation{Rule: x.Rule, State: x.State, Note: x.Note})
+	}
+	if len(out) == 0 && !r.Enforced {
+		out = append(out, view.FlowSeparation{Rule: "the policy has none", State: "not_enforced", Note: "1 principal, separation not enforced"})
 	}
 	return out
 }

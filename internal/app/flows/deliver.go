@@ -43,6 +43,9 @@ func (f *Flows) Deliver(ctx context.Context, o DeliverOptions) (*view.FlowAdvanc
 		v.Text = fmt.Sprintf("run %s is delivered already: %.12s on %s", k.ID, k.Delivered.Commit, k.Delivered.Ref)
 		return v, nil
 	}
+	if k, err = f.takeBack(ctx, k); err != nil {
+		return nil, err
+	}
 	ev, _, err := f.event(ctx, k, o.Request, "")
 	if err != nil {
 		return nil, f.refused(ctx, o.Request, k, flow.Event{Do: flow.Deliver{}}, err)
@@ -100,7 +103,10 @@ func (f *Flows) preview(ctx context.Context, q Request, k known, snaps *snapshot
 		return m, err
 	}
 	approved := k.Approved()
-	if len(m.Conflicts) == 0 && (approved == "" || m.Tree == approved) {
+	if approved == "" { // without a merge gate the work itself was judged, and nothing else
+		approved = work.Tree
+	}
+	if len(m.Conflicts) == 0 && m.Tree == approved {
 		return m, nil
 	}
 	reviewer := k.StageOf(policy.Reviewer)

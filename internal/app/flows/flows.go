@@ -11,7 +11,6 @@ package flows
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
 	"github.com/proveto/proveto/internal/flow/plan"
+	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/ledger"
 	"github.com/proveto/proveto/internal/store"
 )
@@ -27,6 +27,9 @@ import (
 // Flows are the use cases. Safe for use by several goroutines.
 type Flows struct {
 	app *app.App
+	// Passphrase asks for the passphrase of a key file; nil where nobody is there to
+	// be asked.
+	Passphrase func(ctx context.Context, file string) ([]byte, error)
 }
 
 // New makes the use cases on an application.
@@ -38,8 +41,11 @@ type Request struct {
 	Actor string // principal or role that acts; empty: who the key is
 	Key   string // file or fingerprint of the key to sign with; empty: the usual choice
 	Idem  string // the same key gives the same answer
-	// Passphrase asks for the passphrase of a key file; nil without a terminal.
-	Passphrase func(ctx context.Context, file string) ([]byte, error)
+	// Statement and Signature are a decision that was signed elsewhere; nil where a
+	// key signs here.
+	Statement, Signature []byte
+
+	signs bool // a statement is signed, which proves the key
 }
 
 // known is a run as it was read, and the ledger around it.
@@ -47,6 +53,8 @@ type known struct {
 	flow.Run
 	ledgerID string
 	head     ledger.Head
+	revoked  identity.Revocations
+	tip      *tip
 	// replay is the evidence that is measured again, instead of what is missing.
 	replay *flow.Evidence
 }
@@ -54,19 +62,23 @@ type known struct {
 // load reads a run by its id, its end or @latest.
 func (f *Flows) load(ctx context.Context, ref string) (known, error) {
 	var k known
-	id, err := f.resolve(ctx, ref)
-	if err != nil {
-		return k, err
-	}
-	err = f.app.Read(ctx, func(led *ledger.Ledger, tx *store.Tx) error {
-		entries, err := led.RunEntriesIn(ctx, tx, id, 0)
+	repo := f.repoFor(ctx, ref)
+	err := f.app.Read(ctx, func(led *ledger.Ledger, tx *store.Tx) error {
+		found, err := led.ResolveRunIn(ctx, tx, ref, repo)
+		if err != nil {
+			return err
+		}
+		entries, err := led.RunEntriesIn(ctx, tx, found.ID, 0)
 		if err != nil {
 			return err
 		}
 		if k.Run, err = flow.Fold(facts(entries), token); err != nil {
 			return err
 		}
-		k.ledgerID = led.ID()
+		k.ledgerID, k.tip = led.ID(), &tip{}
+		if k.revoked, err = revocationsIn(ctx, led, tx); err != nil {
+			return err
+		}
 		k.head, err = led.HeadIn(ctx, tx)
 		return err
 	})
@@ -79,12 +91,16 @@ func (f *Flows) resolve(ctx context.Context, ref string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	repo := ""
-	if ref == ledger.Latest {
-		repo = f.repoHere(ctx)
-	}
-	run, err := led.ResolveRun(ctx, ref, repo)
+	run, err := led.ResolveRun(ctx, ref, f.repoFor(ctx, ref))
 	return run.ID, err
+}
+
+// repoFor is the repository whose runs a reference means; empty for all.
+func (f *Flows) repoFor(ctx context.Context, ref string) string {
+	if ref != ledger.Latest {
+		return ""
+	}
+	return f.repoHere(ctx)
 }
 
 // token derives the token of a plan; a leaf of the ledger and the id of a plan
@@ -121,9 +137,14 @@ func (f *Flows) change(ctx context.Context, q Request, k known, prepare func(kno
 	d := done{known: k}
 	if q.Idem != "" {
 		if p, ok := k.Replay(q.Idem); ok {
-			return d.again(p, q)
+			return d.again(p, q, prepare)
 		}
 	}
+	k, err := f.takeBack(ctx, k)
+	if err != nil {
+		return d, err
+	}
+	d.known = k
 	ev, err := prepare(k)
 	if err != nil {
 		return d, f.refused(ctx, q, k, ev, err)
@@ -170,6 +191,9 @@ func (f *Flows) apply(ctx context.Context, led *ledger.Ledger, tx *store.Tx, k k
 	if ferr != nil {
 		return nil, ferr
 	}
+	if err := f.vouched(ctx, led, tx, known{Run: run, tip: k.tip}, ev, step.Facts); err != nil {
+		return nil, err
+	}
 	if err := f.scopeGuard(ctx, known{Run: run}, ev); err != nil {
 		return nil, err
 	}
@@ -190,7 +214,7 @@ func (f *Flows) apply(ctx context.Context, led *ledger.Ledger, tx *store.Tx, k k
 func appendFacts(ctx context.Context, led *ledger.Ledger, tx *store.Tx, list []flow.Fact) ([]ledger.Entry, error) {
 	drafts := make([]ledger.Draft, len(list))
 	for i, x := range list {
-		d, err := ledger.NewDraft(ledger.Kind(x.Kind()), x)
+		d, err := ledger.NewDraft(ledger.Kind(flow.KindOf(x)), x)
 		if err != nil {
 			return nil, err
 		}
@@ -199,14 +223,28 @@ func appendFacts(ctx context.Context, led *ledger.Ledger, tx *store.Tx, list []f
 	return led.Append(ctx, tx, drafts...)
 }
 
-// again gives a replayed request its first answer.
-func (d done) again(p flow.Replay, _ Request) (done, error) {
+// again gives a request that was answered before its first answer. That the rules
+// would refuse it today is no matter, as long as it asks for the same.
+func (d done) again(p flow.Replay, q Request, prepare func(known) (flow.Event, error)) (done, error) {
+	ev, err := prepare(d.known)
+	if ev.Do == nil {
+		return d, err
+	}
+	ev.Idem = q.Idem
+	asked, err := requestDigest(ev)
+	if err != nil {
+		return d, err
+	}
+	if asked != p.Request {
+		return d, idemConflict(q.Idem)
+	}
 	d.answer, d.replayed = p.Answer, true
 	return d, nil
 }
 
 func idemConflict(idem string) error {
-	return fault.New(fault.Conflict, "idem_conflict", "request %.80q was made before and asked for something else", idem)
+	return fault.New(fault.Conflict, "idem_conflict", "request %.80q was made before and asked for something else", idem).
+		Hint("use another --idem for another request")
 }
 
 // requestDigest is what a request asks for, whoever repeats it: without times,
@@ -227,7 +265,7 @@ func requestDigest(ev flow.Event) (evidence.Digest, error) {
 // because nothing happened; trouble of ours, because nothing can be said.
 func (f *Flows) refused(ctx context.Context, q Request, k known, ev flow.Event, err error) error {
 	e := fault.From(err)
-	if k.ID == "" || !slices.Contains([]fault.Kind{fault.Refused, fault.NotFound, fault.Conflict, fault.Negative}, e.Kind) || notRecorded[e.Code] {
+	if k.ID == "" || !refusals[e.Kind] || notRecorded[e.Code] {
 		return err
 	}
 	r := flow.Refusal(ev, e, q.Actor)
@@ -284,6 +322,9 @@ func (f *Flows) counted(ctx context.Context, tx *store.Tx, run *flow.Run, now ti
 	}
 	return 0, nil
 }
+
+// refusals are the kinds of errors by which the rules refuse a request.
+var refusals = map[fault.Kind]bool{fault.Refused: true, fault.NotFound: true, fault.Conflict: true, fault.Negative: true}
 
 // notRecorded are codes of kind conflict that say nothing about the request.
 var notRecorded = map[fault.Code]bool{"busy": true, "no_space": true, "io": true}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
+	"github.com/proveto/proveto/internal/flow/plan"
 	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/view"
@@ -41,7 +43,7 @@ func (f *Flows) Measure(ctx context.Context, o MeasureOptions) (*view.FlowAdvanc
 	}
 	d := done{known: k, answer: fault.OK}
 	for i := range k.Stages {
-		if s := &k.Stages[i]; (s.State == flow.Ready && s.Failed > 0 || s.State == flow.Stale) && (o.Gate == "" || slices.Contains(s.Gates, o.Gate)) {
+		if s := &k.Stages[i]; (s.State == flow.Ready && (s.Failed > 0 || !policy.Produces(s.Stage)) || s.State == flow.Stale) && (o.Gate == "" || slices.Contains(s.Gates, o.Gate)) {
 			if d, err = f.change(ctx, o.Request, d.known, func(k known) (flow.Event, error) {
 				ev, _, err := f.event(ctx, k, o.Request, s.ID)
 				ev.Do = flow.Remeasure{Stage: s.ID}
@@ -137,7 +139,12 @@ func (f *Flows) alone(ctx context.Context, run string) (func() error, error) {
 		}
 		return file.Close, nil
 	case <-ctx.Done():
-		go func() { <-got; file.Close() }() // the lock is given back when it comes
+		go func() {
+			if err := <-got; err != nil {
+				return // the file is closed with the process
+			}
+			_ = file.Close() // the lock is given back when it comes
+		}()
 		return nil, context.Cause(ctx)
 	}
 }
@@ -289,7 +296,15 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 	if err != nil {
 		return err
 	}
-	act.Evidence = res.Evidence
+	act.Evidence, act.Requirements = res.Evidence, res.Requirements
+	if id := res.Evidence.Reused; id != "" {
+		act.Requirements = k.said(id)
+	}
+	if act.Gate == policy.ProveRequirements {
+		if err := unproven(k, act); err != nil {
+			return err
+		}
+	}
 	for _, i := range res.Issues {
 		act.Issues = append(act.Issues, flow.Finding{
 			Category: i.Category, Severity: flow.Block, File: i.File, Line: i.Line, Message: i.Message, Repro: i.Repro, Expected: i.Expected,
@@ -300,6 +315,53 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 		act.Probed = &flow.Probed{Gate: act.Gate, GateDigest: res.Evidence.GateDigest, Base: k.Base.Tree, Refused: p.Refused, Certificate: p.Certificate}
 		if p.Err != nil {
 			act.Probed.Reason = p.Err.Error()
+		}
+	}
+	return nil
+}
+
+// unproven takes the pass from a gate whose plan has a requirement that is not
+// measured whole: this version runs no graders and no commands of a contract, so
+// that what only they vouch for is not measured, whatever its tests say.
+func unproven(k known, act *flow.Measure) error {
+	c, err := contract(k)
+	if err != nil || c.Kind != plan.Behaviour && c.Kind != "" || act.Evidence.Outcome != gate.Pass {
+		return err
+	}
+	words := map[string]evidence.Word{}
+	maps.Copy(words, act.Requirements)
+	act.Requirements = words
+	for _, r := range c.Requirements {
+		for _, a := range r.Acceptance {
+			if a.Grader != "" || len(a.Command) > 0 {
+				words[r.ID] = evidence.NotMeasured
+			}
+		}
+	}
+	states := map[string]plan.State{}
+	for id, w := range act.Requirements {
+		states[id] = plan.State(w)
+	}
+	if missing := plan.Unproven(c, states); len(missing) > 0 {
+		act.Evidence.Outcome, act.Evidence.Code, act.Evidence.Reason = gate.NotMeasured, gate.CodeUnmeasured, "P008: "+missing[0].Message
+		act.Evidence, err = act.Evidence.Seal()
+	}
+	return err
+}
+
+// said is what evidence of the run says of each requirement.
+func (k known) said(id string) map[string]evidence.Word {
+	for i := range k.Stages {
+		all := []map[string]flow.Evidence{k.Stages[i].Evidence}
+		for _, p := range k.Stages[i].Past {
+			all = append(all, p.Evidence)
+		}
+		for _, m := range all {
+			for _, e := range m {
+				if e.ID == id {
+					return e.Requirements
+				}
+			}
 		}
 	}
 	return nil

@@ -56,7 +56,20 @@ func (f *Flows) Init(ctx context.Context, o InitOptions) (*view.FlowAdvance, err
 			return nil, err
 		}
 	}
-	who, err := f.caller(ctx, g.roster, o.Request)
+	if g.roster.Enforced { // its target can take back trust, from wherever the run is worked on
+		snaps, err := f.app.Snapshots(ctx)
+		if err == nil {
+			err = snaps.Remember(ctx, g.repo)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	now, err := f.believedHere(ctx, g.roster)
+	if err != nil {
+		return nil, err
+	}
+	who, err := f.caller(ctx, now, o.Request)
 	if err != nil {
 		return nil, err
 	}

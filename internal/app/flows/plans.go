@@ -3,12 +3,15 @@ package flows
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/proveto/proveto/internal/app/gates"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/flow"
 	"github.com/proveto/proveto/internal/flow/plan"
 	"github.com/proveto/proveto/internal/flow/policy"
+	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/view"
 )
 
@@ -33,7 +36,7 @@ func (f *Flows) PlanLint(ctx context.Context, ref, name string, text []byte) (*v
 		return nil, err
 	}
 	v := &view.FlowLint{Run: k.ID, Problems: []view.FlowProblem{}}
-	r, err := rules(k.Policy)
+	r, err := rules(k)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +58,8 @@ func (f *Flows) PlanLint(ctx context.Context, ref, name string, text []byte) (*v
 		v.Problems = append(v.Problems, view.FlowProblem{Code: string(p.Fault), Severity: string(p.Severity), Where: p.Where, Message: p.Message})
 	}
 	if !plan.Clean(problems) {
-		return v, fault.New(fault.Negative, "plan_violated", "the plan would be refused: %s", v.Problems[0].Message).Hint("proveto flow plan new %s", k.ID)
+		first := problems[slices.IndexFunc(problems, func(p plan.Problem) bool { return p.Severity == plan.Error })]
+		return v, fault.New(fault.Negative, "plan_violated", "the plan would be refused: %s: %s", first.Where, first.Message).Hint("proveto flow plan new %s", k.ID)
 	}
 	return v, nil
 }
@@ -89,7 +93,7 @@ func (f *Flows) PlanDiff(ctx context.Context, ref string, old, now int) (*view.F
 	find := func(n int) (*plan.Contract, error) {
 		for _, p := range k.Plans {
 			if p.Revision == n {
-				return plan.Parse(fmt.Sprintf("revision %d", n), p.Contract)
+				return plan.ParseKept(fmt.Sprintf("revision %d", n), p.Contract)
 			}
 		}
 		return nil, fault.New(fault.NotFound, flow.CodeNotFound, "run %s has no revision %d of its plan", k.ID, n).Hint("proveto flow log %s", k.ID)
@@ -143,6 +147,58 @@ func (f *Flows) PolicyExplain(ctx context.Context, ref string) (*view.FlowExplai
 		v.Lines = append(v.Lines, needs(k, &k.Stages[i])...)
 	}
 	return v, nil
+}
+
+// PolicyCheck runs the probes of the command gates of a policy on the base, before
+// a run needs them. The error names the first that accepted a bad tree, or could
+// not be tried; the view is returned beside it.
+func (f *Flows) PolicyCheck(ctx context.Context, name string) (*view.FlowPolicyCheck, error) {
+	if !f.insideRepository() {
+		return nil, fault.New(fault.Refused, "base_unresolved", "%s is in no git repository, so there is no tree to try a gate on", f.app.Where("")).
+			Hint("proveto flow policy show %s", orText(name, policy.Default))
+	}
+	g, err := f.ground(ctx, name, "", "")
+	if err != nil {
+		return nil, err
+	}
+	v := &view.FlowPolicyCheck{Policy: g.policy.Name, Gates: []view.FlowProbed{}}
+	var first error
+	for _, s := range g.policy.Stages {
+		for _, gateName := range s.Gates {
+			c, ok := g.policy.Command(gateName)
+			if !ok {
+				continue
+			}
+			x, err := f.probe(ctx, g, gateName, c)
+			if err != nil && first == nil {
+				first = err
+			}
+			v.Gates = append(v.Gates, x)
+		}
+	}
+	return v, first
+}
+
+// probe tries a command on the base, which it should accept, and on its probe.
+func (f *Flows) probe(ctx context.Context, g ground, name string, c policy.Command) (view.FlowProbed, error) {
+	x := view.FlowProbed{Gate: name}
+	res, err := gates.Measure(ctx, f.app, gates.Request{
+		Gate: name, Repo: g.repo, BaseTree: g.base.Tree, Tree: g.base.Tree,
+		Policy: gates.Policy{Kind: gate.KindCommand, Argv: c.Run, Time: c.Time, Probe: gates.Probe{Patch: c.Probe.Patch, Mutant: c.Probe.Mutant, Break: c.Probe.Break}},
+	})
+	if err != nil {
+		x.Reason = err.Error()
+		return x, err
+	}
+	x.Accepts, x.Refuses, x.Certificate = res.Evidence.Outcome == gate.Pass || res.Evidence.Code == gate.CodeBlind, res.Probe.Refused, string(res.Probe.Certificate)
+	x.Reason = res.Evidence.Reason
+	switch {
+	case res.Evidence.Outcome == gate.Pass && x.Refuses:
+		return x, nil
+	case res.Evidence.Outcome == gate.No:
+		return x, fault.New(fault.Negative, gate.CodeFailed, "gate %s refuses the base itself: %s", name, x.Reason).Hint("proveto flow policy show %s", g.policy.Name)
+	}
+	return x, fault.New(fault.Unmeasured, res.Evidence.Code, "gate %s: %s", name, x.Reason).Hint("proveto flow policy show %s", g.policy.Name)
 }
 
 // needs is what a stage needs, gate by gate, and then its approvals.

@@ -64,12 +64,12 @@ func (f *Flows) Report(ctx context.Context, ref string) (*view.FlowReport, *view
 		return nil, nil, err
 	}
 	for i := range k.Stages {
-		v.Stages = append(v.Stages, reportStage(&k.Run, &k.Stages[i], records, badSignatures(k.Run)))
+		v.Stages = append(v.Stages, reportStage(k, &k.Stages[i], records, badSignatures(k.Run)))
 	}
 	for _, x := range k.Findings {
 		v.Findings = append(v.Findings, findingView(x))
 	}
-	if v.Refused, err = refusals(entries); err != nil {
+	if v.Refused, err = refusedRequests(entries); err != nil {
 		return nil, nil, err
 	}
 	for _, n := range k.Remarks {
@@ -199,8 +199,8 @@ func reportPlan(r *flow.Run) *view.FlowReportPlan {
 	return v
 }
 
-func reportStage(r *flow.Run, s *flow.Stage, records []view.FlowEvidenceRecord, bad map[string]bool) view.FlowReportStage {
-	now := stageView(r, s, time.Time{}, bad)
+func reportStage(k known, s *flow.Stage, records []view.FlowEvidenceRecord, bad map[string]bool) view.FlowReportStage {
+	now := stageView(k, s, time.Time{}, bad)
 	v := view.FlowReportStage{ID: s.ID, Role: now.Role, State: now.State, Because: now.Because, Approvals: now.Approvals, Attempts: []view.FlowReportAttempt{}}
 	all := slices.DeleteFunc(slices.Clone(s.Past), func(a flow.Attempt) bool { return a.N == s.Attempt })
 	if s.Attempt > 0 {
@@ -254,7 +254,7 @@ func reportGate(name string, e flow.Evidence, records []view.FlowEvidenceRecord)
 	return g
 }
 
-func refusals(entries []ledger.Entry) ([]view.FlowRefused, error) {
+func refusedRequests(entries []ledger.Entry) ([]view.FlowRefused, error) {
 	out := []view.FlowRefused{}
 	for _, e := range entries {
 		if e.Kind != ledger.Kind(flow.KindRefused) {

@@ -13,6 +13,7 @@ import (
 	"github.com/proveto/proveto/internal/flow/plan"
 	"github.com/proveto/proveto/internal/flow/policy"
 	"github.com/proveto/proveto/internal/gate"
+	"github.com/proveto/proveto/internal/identity"
 	"github.com/proveto/proveto/internal/snapshot"
 )
 
@@ -59,13 +60,22 @@ func contract(k known) (*plan.Contract, error) {
 	if p == nil {
 		return nil, fault.New(fault.Refused, flow.CodeNothingSubmitted, "run %s has no plan", k.ID).Hint("proveto flow plan new %s", k.ID)
 	}
-	return plan.Parse("the plan of run "+k.ID, p.Contract)
+	return plan.ParseKept("the plan of run "+k.ID, p.Contract)
 }
 
 // rules are what the policy in force says about plans.
-func rules(p policy.Policy) (plan.Rules, error) {
+func rules(k known) (plan.Rules, error) {
+	p := k.Policy
 	r := plan.Rules{MaxScope: p.Limits.MaxScope}
-	var err error
+	roster, err := rosterOf(k.Run)
+	if err != nil {
+		return r, err
+	}
+	// A plan of who may change principals may open protected paths, and nothing else.
+	if k.Proposed != nil && k.Enforced {
+		who, ok := roster.Principal(k.Proposed.Producer.Principal)
+		r.Guarded = ok && who.May(identity.RightPrincipals)
+	}
 	if r.Protected, err = plan.CompileSet(p.Protected); err != nil {
 		return r, fmt.Errorf("protected paths of policy %s: %w", p.Name, err)
 	}
@@ -82,7 +92,7 @@ func rules(p policy.Policy) (plan.Rules, error) {
 // planLint judges a contract against the base and the policy.
 func (f *Flows) planLint(ctx context.Context, k known, s *flow.Stage, act *flow.Measure) error {
 	e := f.evidence(k, s, act.Gate)
-	c, err := plan.Parse("the plan of run "+k.ID, k.Proposed.Contract)
+	c, err := plan.ParseKept("the plan of run "+k.ID, k.Proposed.Contract)
 	if err != nil {
 		return err
 	}
@@ -94,7 +104,7 @@ func (f *Flows) planLint(ctx context.Context, k known, s *flow.Stage, act *flow.
 	if err != nil {
 		return err
 	}
-	r, err := rules(k.Policy)
+	r, err := rules(k)
 	if err != nil {
 		return err
 	}
@@ -163,6 +173,9 @@ func (f *Flows) planDiff(ctx context.Context, k known, s *flow.Stage, act *flow.
 	if err != nil {
 		return err
 	}
+	if over := plan.Overspent(in.Contract.Budget, plan.Spent{Rounds: s.Round + 1, Wall: k.at(f.app.Now()).Sub(k.Opened)}); len(over) > 0 {
+		res.Outcome, res.Violations = plan.No, append(res.Violations, over...)
+	}
 	res = res.Judged(func(v plan.Violation) bool { return f.waivedCode(k, s, v) })
 	refused, err := plan.ProbeRefused(in)
 	if err != nil {
@@ -204,7 +217,7 @@ func hunk(v plan.Violation) string {
 func (f *Flows) waivedCode(k known, s *flow.Stage, v plan.Violation) bool {
 	at := k.at(f.app.Now())
 	for _, w := range k.Waivers {
-		if w.Gate != string(v.Code) || w.Stage != "" && w.Stage != s.ID || !w.Expires.After(at) {
+		if w.Gate != string(v.Code) || w.Stage != "" && w.Stage != s.ID || !w.Expires.After(at) || w.Void != "" {
 			continue
 		}
 		if slices.ContainsFunc(s.Producers, func(a flow.Actor) bool { return k.Enforced && a.Principal == w.By.Principal }) {
@@ -244,7 +257,7 @@ func (f *Flows) diffInput(ctx context.Context, k known, s *flow.Stage) (plan.Inp
 	if in.Facts, err = plan.Read(in.Changes, content); err != nil {
 		return in, err
 	}
-	if in.Policy, err = rules(k.Policy); err != nil {
+	if in.Policy, err = rules(k); err != nil {
 		return in, err
 	}
 	if in.Base, err = paths(ctx, snaps, repo, k.Base.Tree); err != nil {
@@ -319,11 +332,11 @@ func (f *Flows) loosened(ctx context.Context, k known, snaps *snapshot.Store, re
 	}
 	set, err := policy.Parse(body)
 	if err != nil {
-		return []string{"the new " + policy.FileName + " is no policy: " + err.Error()}, nil
+		return []string{"the new " + policy.FileName + " is no policy: " + err.Error()}, nil //nolint:nilerr // that is the finding
 	}
 	next, err := set.Named(k.Policy.Name)
 	if err != nil {
-		return []string{err.Error()}, nil
+		return []string{err.Error()}, nil //nolint:nilerr // that is the finding
 	}
 	return policy.Loosens(k.Policy, next), nil
 }

@@ -2,7 +2,6 @@ package flows
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -176,9 +175,4 @@ func inline(s string) string {
 // put writes a copy whole. The directory was opened without following a link.
 func put(root *os.Root, name string, b []byte) error {
 	return wholefile.Write(filepath.Join(root.Name(), name), b, 0o600, false)
-}
-
-func indented(v any) ([]byte, error) {
-	b, err := json.MarshalIndent(v, "", "  ")
-	return append(b, '\n'), err
 }

@@ -112,7 +112,7 @@ func (f *Flows) scopeGuard(ctx context.Context, k known, ev flow.Event) error {
 		return nil
 	}
 	if len(sub.Contract) > 0 {
-		c, err := plan.Parse("the plan", sub.Contract)
+		c, err := plan.ParseKept("the plan", sub.Contract)
 		if err != nil {
 			return fmt.Errorf("scope of the plan: %w", err)
 		}

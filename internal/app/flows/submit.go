@@ -84,7 +84,9 @@ func (f *Flows) handInUnplanned(ctx context.Context, o SubmitOptions, k known, u
 // measures.
 func (f *Flows) carryIn(ctx context.Context, o SubmitOptions, k known, unplanned, needToken bool) (*view.FlowAdvance, error) {
 	d, err := f.change(ctx, o.Request, k, func(k known) (flow.Event, error) {
+		o.signs = true
 		ev, who, err := f.event(ctx, k, o.Request, o.Stage)
+		ev.Do = flow.Submit{Stage: o.Stage} // of a refusal
 		if err != nil {
 			return ev, err
 		}
@@ -100,7 +102,7 @@ func (f *Flows) carryIn(ctx context.Context, o SubmitOptions, k known, unplanned
 		}
 		s := after.Stage(o.Stage)
 		act.Signed, err = who.sign(ctx, map[string]any{
-			"schema": "proveto/submission/v1", "ledger_id": k.ledgerID, "run": k.ID, "stage": o.Stage, "attempt": s.Attempt, "input": s.Input,
+			"schema": schemaSubmission, "ledger_id": k.ledgerID, "run": k.ID, "stage": o.Stage, "attempt": s.Attempt, "input": s.Input,
 			"note_sha256": evidence.DigestOf([]byte(o.Note)), "plan": s.Subject.Plan, "tree": s.Subject.Tree, "policy": k.PolicyDigest,
 			"seen_seq": k.Seq, "time": ev.Now.UTC(), "nonce": ulid.Make().String(),
 		})
@@ -108,7 +110,7 @@ func (f *Flows) carryIn(ctx context.Context, o SubmitOptions, k known, unplanned
 		return ev, err
 	})
 	if err != nil {
-		return nil, err
+		return f.refusal(d, o.Stage, err), err
 	}
 	return f.measured(ctx, d, o.Stage, o.NoWait)
 }

@@ -3,6 +3,7 @@ package flows
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -33,7 +34,7 @@ func (f *Flows) Release(ctx context.Context, o VerbOptions) (*view.FlowAdvance, 
 
 // Claim records what somebody says.
 func (f *Flows) Claim(ctx context.Context, o VerbOptions) (*view.FlowAdvance, error) {
-	if o.Note == "" {
+	if strings.TrimSpace(o.Note) == "" {
 		return nil, fault.New(fault.Usage, flow.CodeNoteMissing, "a claim needs a text").Hint("proveto flow claim %s --text TEXT", o.Run)
 	}
 	return f.simply(ctx, o, flow.Say{ID: "clm_" + ulid.Make().String(), Stage: o.Stage, Text: o.Note}, "the claim is recorded in run %s; it counts for nothing")
@@ -103,20 +104,22 @@ func (f *Flows) Waive(ctx context.Context, o WaiveOptions) (*view.FlowAdvance, e
 		return nil, err
 	}
 	d, err := f.change(ctx, o.Request, k, func(k known) (flow.Event, error) {
+		o.signs = true
 		ev, who, err := f.event(ctx, k, o.Request, "")
+		ev.Do = flow.Waive{Stage: o.Stage, Gate: o.Gate} // of a refusal
 		if err != nil {
 			return ev, err
 		}
 		act := flow.Waive{ID: "wvr_" + ulid.Make().String(), Gate: o.Gate, Stage: o.Stage, Reason: o.Reason, Paths: o.Paths, Expires: ev.Now.Add(o.Expires).UTC()}
 		act.Signed, err = who.sign(ctx, map[string]any{
-			"schema": "proveto/flow.waiver/v1", "ledger_id": k.ledgerID, "run": k.ID, "gate": o.Gate, "stage": o.Stage, "paths": o.Paths,
+			"schema": schemaWaiver, "ledger_id": k.ledgerID, "run": k.ID, "gate": o.Gate, "stage": o.Stage, "paths": o.Paths,
 			"reason_sha256": evidence.DigestOf([]byte(o.Reason)), "expires": act.Expires, "nonce": act.ID,
 		})
 		ev.Do = act
 		return ev, err
 	})
 	if err != nil {
-		return nil, err
+		return f.refusal(d, o.Stage, err), err
 	}
 	v := f.answer(d, o.Stage)
 	v.Text = fmt.Sprintf("gate %s of run %s is waived until %s; every view shows it as waived", o.Gate, d.ID, f.app.Now().Add(o.Expires).Format(time.RFC3339))
@@ -139,7 +142,7 @@ func (f *Flows) simply(ctx context.Context, o VerbOptions, act flow.Act, text st
 		return ev, err
 	})
 	if err != nil {
-		return nil, err
+		return f.refusal(d, o.Stage, err), err
 	}
 	v := f.answer(d, o.Stage)
 	v.Text = fmt.Sprintf(text, append(args, any(d.ID))...)

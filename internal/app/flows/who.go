@@ -3,7 +3,6 @@ package flows
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
@@ -12,35 +11,20 @@ import (
 	"github.com/proveto/proveto/internal/identity"
 )
 
-// statement is what a principal signs for a decision.
-type statement struct {
-	Schema     string          `json:"schema"`
-	LedgerID   string          `json:"ledger_id"`
-	Run        string          `json:"run"`
-	Stage      string          `json:"stage"`
-	Attempt    int             `json:"attempt"`
-	Input      evidence.Digest `json:"input"`
-	Decision   string          `json:"decision"`
-	NoteSHA256 evidence.Digest `json:"note_sha256"`
-	Cites      []string        `json:"cites"`
-	Waivers    []string        `json:"waivers"`
-	Findings   evidence.Digest `json:"findings_sha256,omitempty"`
-	Policy     evidence.Digest `json:"policy"`
-	SeenSeq    int64           `json:"seen_seq"`
-	Time       time.Time       `json:"time"`
-	Nonce      string          `json:"nonce"`
-}
-
 // caller is who acts, with the key that proves it.
 type caller struct {
 	flow.Actor
 	Roles  []policy.Role
 	Rights []string
 	key    identity.Key
+	made   *made // what was signed elsewhere, when the key is not here
 }
 
 // sign signs a statement in the namespace of flow.
 func (c caller) sign(ctx context.Context, statement any) (*flow.Signature, error) {
+	if c.made != nil {
+		return nil, fault.New(fault.Usage, "usage", "a signature made elsewhere is for decisions, not for what is handed in").Hint("proveto flow submit --help")
+	}
 	b, err := evidence.Canonical(statement)
 	if err != nil {
 		return nil, err
@@ -55,15 +39,15 @@ func (c caller) sign(ctx context.Context, statement any) (*flow.Signature, error
 // event begins an event by the caller on a run.
 func (f *Flows) event(ctx context.Context, k known, q Request, stage string) (flow.Event, caller, error) {
 	ev := flow.Event{Now: f.app.Now()}
-	roster, err := rosterOf(k.Run)
+	now, err := f.believed(ctx, k, ev.Now)
 	if err != nil {
 		return ev, caller{}, err
 	}
-	who, err := f.caller(ctx, roster, q)
+	who, err := f.caller(ctx, now, q)
 	if err != nil {
 		return ev, who, err
 	}
-	ev.Actor, ev.Roles, ev.Rights, ev.Check = who.Actor, who.Roles, who.Rights, nil
+	ev.Actor, ev.Roles, ev.Rights, ev.Check, ev.Gone = who.Actor, who.Roles, who.Rights, nil, now.gone()
 	ev.Gates, err = f.gateDigests(k.Policy)
 	return ev, who, err
 }
@@ -78,13 +62,12 @@ func rosterOf(r flow.Run) (identity.Roster, error) {
 }
 
 // caller finds who acts and with which key. --actor and --as select; the key
-// proves.
-func (f *Flows) caller(ctx context.Context, roster identity.Roster, q Request) (caller, error) {
-	keys, err := f.app.Keys(ctx)
-	if err != nil {
-		return caller{}, err
+// proves, or the signature that was made with it elsewhere.
+func (f *Flows) caller(ctx context.Context, b belief, q Request) (caller, error) {
+	if q.Signature != nil {
+		return elsewhere(b, q)
 	}
-	revoked, err := f.revocations(ctx)
+	keys, err := f.app.Keys(ctx)
 	if err != nil {
 		return caller{}, err
 	}
@@ -93,22 +76,31 @@ func (f *Flows) caller(ctx context.Context, roster identity.Roster, q Request) (
 		actor = f.app.Principal
 	}
 	c, err := identity.Choose(ctx, identity.ChooseOptions{
-		Roster: roster, Revoked: revoked, At: f.app.Now(), Actor: actor, Key: q.Key, VariableKey: f.app.Getenv("PROVETO_KEY"),
-		GitKeyFunc: f.gitKey, Agent: f.app.Getenv("SSH_AUTH_SOCK"), Generated: keys.Local, PassphraseFunc: q.Passphrase,
+		Roster: b.roster, Revoked: b.revoked, At: b.at, Actor: actor, Key: q.Key, VariableKey: f.app.Getenv("PROVETO_KEY"),
+		GitKeyFunc: f.gitKey, Agent: f.app.Getenv("SSH_AUTH_SOCK"), Generated: keys.Local, PassphraseFunc: f.Passphrase,
 	})
 	if err != nil {
 		return caller{}, err
 	}
-	out := caller{
-		Actor: flow.Actor{
-			Principal: c.Principal.Name, Kind: string(c.Principal.Kind), Role: policy.Role(c.Role), Key: c.Key.Fingerprint(), Operator: c.Principal.Operator,
-		},
-		Rights: c.Principal.Rights, key: c.Key,
+	if !q.signs {
+		if err := c.Key.Prove(ctx); err != nil {
+			return caller{}, err
+		}
 	}
-	for _, r := range c.Principal.Roles {
+	out := callerOf(c.Principal, c.Role, c.Key.Fingerprint())
+	out.key = c.Key
+	return out, nil
+}
+
+func callerOf(p identity.Principal, role, key string) caller {
+	out := caller{
+		Actor:  flow.Actor{Principal: p.Name, Kind: string(p.Kind), Role: policy.Role(role), Key: key, Operator: p.Operator},
+		Rights: p.Rights,
+	}
+	for _, r := range p.Roles {
 		out.Roles = append(out.Roles, policy.Role(r))
 	}
-	return out, nil
+	return out
 }
 
 // gitKey is git's user.signingkey here; empty outside a repository.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/late"
 	"github.com/proveto/proveto/internal/sandbox"
 )
 
@@ -106,7 +106,7 @@ func (m *measurement) steps(ctx context.Context, b *bench, stepsFunc func(contex
 }
 
 // place is where a compiler complains.
-var place = regexp.MustCompile(`(?m)^(?:vet: )?(?:\./)?([^\s:][^:\n]*\.\w+):(\d+)(?::\d+)?: (.*)$`)
+var place = late.Regexp(`(?m)^(?:vet: )?(?:\./)?([^\s:][^:\n]*\.\w+):(\d+)(?::\d+)?: (.*)$`)
 
 // stepIssues makes issues of what a refused command printed: a place for each
 // line that names one, else all of it.
@@ -125,7 +125,7 @@ func (m *measurement) stepIssues(b *bench, s step, u evidence.UnitRun, a gate.An
 		return []gate.Issue{i}
 	}
 	var out []gate.Issue
-	for _, g := range place.FindAllStringSubmatch(words, 20) {
+	for _, g := range place().FindAllStringSubmatch(words, 20) {
 		line, err := strconv.Atoi(g[2])
 		if err != nil {
 			continue
@@ -294,7 +294,7 @@ func (m *measurement) syntaxError(ctx context.Context, b *bench) (evidence.Sabot
 		if err != nil {
 			return evidence.Sabotage{}, err
 		}
-		return evidence.Sabotage{Kind: evidence.SabotageSyntax, Summary: "syntax error in " + c.path, Tree: tree, Diff: diffText(c.path, src, bad)}, nil
+		return evidence.Sabotage{Kind: evidence.SabotageSyntax, Summary: "syntax error in " + c.path, Tree: tree, Diff: DiffText(c.path, src, bad)}, nil
 	}
 	return evidence.Sabotage{}, fault.New(fault.Unmeasured, gate.CodeNotProven, "the tree has no source in which a syntax error could be put")
 }

@@ -366,9 +366,9 @@ func slashDir(dir string) string {
 	return filepath.FromSlash(dir)
 }
 
-// diffText is a unified diff between two texts of one file, as long as it is
+// DiffText is a unified diff between two texts of one file, as long as it is
 // short: enough for a person to see the sabotage.
-func diffText(path string, was, is []byte) string {
+func DiffText(path string, was, is []byte) string {
 	a, b := strings.SplitAfter(string(was), "\n"), strings.SplitAfter(string(is), "\n")
 	from := 0
 	for from < len(a) && from < len(b) && a[from] == b[from] {

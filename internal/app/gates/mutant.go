@@ -59,7 +59,7 @@ func (m *measurement) mutants(ctx context.Context, b *bench, everywhere bool) ([
 			return nil, err
 		}
 		for _, sy := range u.p.scan.Symbols {
-			if sy.TestCode || sy.Excluded != "" || !(everywhere || changed[sy.ID]) || (sy.Unit != u.ID && !slices.Contains(u.Imports, sy.Unit)) {
+			if sy.TestCode || sy.Excluded != "" || !everywhere && !changed[sy.ID] || (sy.Unit != u.ID && !slices.Contains(u.Imports, sy.Unit)) {
 				continue
 			}
 			for _, p := range s.Probes(sy.ID, nil, false) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/gate"
+	"github.com/proveto/proveto/internal/late"
 	"github.com/proveto/proveto/internal/snapshot"
 )
 
@@ -27,7 +27,7 @@ type hunk struct {
 	old, new []string
 }
 
-var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+var hunkHead = late.Regexp(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
 // parsePatch reads a unified diff as git and diff write it. Renames, modes and
 // binary files are refused: a sabotage needs none.
@@ -80,7 +80,7 @@ func patchName(s string) string {
 }
 
 func parseHunk(lines []string, at int) (h hunk, next int, err error) {
-	g := hunkHead.FindStringSubmatch(lines[at])
+	g := hunkHead().FindStringSubmatch(lines[at])
 	if g == nil {
 		return h, 0, fmt.Errorf("line %d: %.80q is no hunk", at+1, lines[at])
 	}

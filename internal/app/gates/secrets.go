@@ -139,7 +139,7 @@ func (m *measurement) secrets(ctx context.Context) (found, error) {
 		if err != nil {
 			return evidence.Certificate{}, err
 		}
-		m.sabotage = evidence.Sabotage{Kind: evidence.SabotageKey, Summary: "a file with a made-up key", Tree: tree, Diff: diffText(path, nil, body)}
+		m.sabotage = evidence.Sabotage{Kind: evidence.SabotageKey, Summary: "a file with a made-up key", Tree: tree, Diff: DiffText(path, nil, body)}
 		bad, _, _, err := m.scanTree(ctx, tree)
 		if err != nil {
 			return evidence.Certificate{}, err

@@ -82,7 +82,7 @@ func (m *measurement) suiteAt(ctx context.Context, b *bench, times int) ([]evide
 		return nil, nil, err
 	}
 	if p, err := b.unloadable(); err != nil {
-		return nil, map[string]error{p.Name: err}, nil
+		return nil, map[string]error{p.Name: err}, nil //nolint:nilerr // the error is the answer
 	}
 	return b.runAll(ctx, b.tested(), times)
 }
@@ -411,7 +411,7 @@ func (m *measurement) skipProbe(ctx context.Context, b *bench, rule evidence.Gat
 			if err != nil {
 				return evidence.Certificate{}, err
 			}
-			m.sabotage = evidence.Sabotage{Kind: evidence.SabotageSkip, Summary: t.Name + " of " + u.ID + " skips itself", Tree: tree, Diff: diffText(t.File, src, bad)}
+			m.sabotage = evidence.Sabotage{Kind: evidence.SabotageSkip, Summary: t.Name + " of " + u.ID + " skips itself", Tree: tree, Diff: DiffText(t.File, src, bad)}
 			return m.skipped(ctx, u.ID, rule, reference, good)
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
+
+	"github.com/proveto/proveto/internal/late"
 )
 
 // element is any element of a pom.xml.
@@ -32,7 +33,7 @@ func (e *element) text(name string) string {
 	return ""
 }
 
-var mavenProperty = regexp.MustCompile(`\$\{[^}]+\}`)
+var mavenProperty = late.Regexp(`\$\{[^}]+\}`)
 
 // pom reads a pom.xml: dependencies, managed ones, plugins, extensions, the
 // parent, and the repositories that they come from, wherever in the file they
@@ -52,7 +53,7 @@ func pom(body []byte) (Set, error) {
 	collectProperties(&root, properties)
 	s := newSet()
 	s.walk(&root, "", func(text string) string {
-		return mavenProperty.ReplaceAllStringFunc(text, func(p string) string {
+		return mavenProperty().ReplaceAllStringFunc(text, func(p string) string {
 			if v, ok := properties[p[2:len(p)-1]]; ok {
 				return v
 			}

@@ -2,16 +2,17 @@ package deps
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/proveto/proveto/internal/late"
 )
 
 var (
-	pipName  = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?`)
-	pipHash  = regexp.MustCompile(`\s--hash[= ](\S+)`)
-	pipRuns  = regexp.MustCompile(`[-_.]+`)
-	pipNotes = regexp.MustCompile(`(^|\s)#.*$`)
+	pipName  = late.Regexp(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?`)
+	pipHash  = late.Regexp(`\s--hash[= ](\S+)`)
+	pipRuns  = late.Regexp(`[-_.]+`)
+	pipNotes = late.Regexp(`(^|\s)#.*$`)
 )
 
 // requirements reads a requirements or constraints file of pip. Its options, such
@@ -20,7 +21,7 @@ func requirements(body []byte) (Set, error) {
 	s := newSet()
 	text := strings.NewReplacer("\r\n", "\n", "\\\r\n", " ", "\\\n", " ").Replace(string(body))
 	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(pipNotes.ReplaceAllString(line, ""))
+		line = strings.TrimSpace(pipNotes().ReplaceAllString(line, ""))
 		switch {
 		case line == "":
 		case strings.HasPrefix(line, "-"):
@@ -38,12 +39,12 @@ func requirements(body []byte) (Set, error) {
 // required reads one requirement: name, extras, versions, markers, hashes.
 func (s Set) required(line string) error {
 	var hashes []string
-	for _, m := range pipHash.FindAllStringSubmatch(line, -1) {
+	for _, m := range pipHash().FindAllStringSubmatch(line, -1) {
 		hashes = append(hashes, m[1])
 	}
 	slices.Sort(hashes)
-	line = strings.TrimSpace(pipHash.ReplaceAllString(line, ""))
-	name := pipName.FindString(line)
+	line = strings.TrimSpace(pipHash().ReplaceAllString(line, ""))
+	name := pipName().FindString(line)
 	rest := strings.Join(strings.Fields(line[len(name):]), "")
 	if name == "" || rest != "" && strings.ContainsAny(rest[:1], ":+/") {
 		s.add(line, Pin{Version: "path"}) // a place without a name stands for itself
@@ -55,6 +56,6 @@ func (s Set) required(line string) error {
 	if rest == "" {
 		rest = "*"
 	}
-	s.add(strings.ToLower(pipRuns.ReplaceAllString(name, "-")), Pin{Version: rest, Checksum: strings.Join(hashes, " "), Locked: len(hashes) > 0})
+	s.add(strings.ToLower(pipRuns().ReplaceAllString(name, "-")), Pin{Version: rest, Checksum: strings.Join(hashes, " "), Locked: len(hashes) > 0})
 	return nil
 }

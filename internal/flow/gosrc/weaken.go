@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -205,7 +206,7 @@ func (s *suite) values(u *unit, d *ast.GenDecl) {
 			if rows, ok := literalRows(v.Values[i]); ok {
 				s.tables[n.Name] = rows
 			}
-			if x, ok := number(v.Values[i]); ok && toleranceName.MatchString(n.Name) {
+			if x, ok := number(v.Values[i]); ok && toleranceName().MatchString(n.Name) {
 				s.constants[n.Name] = wide{x, u.path, u.line(n.Pos())}
 			}
 		}
@@ -317,7 +318,7 @@ func compare(then, today *suite, k key) []Weakening {
 	return out
 }
 
-func counted(n float64) string { return fmt.Sprintf("%.0f", n) }
+func counted(n float64) string { return strconv.FormatFloat(n, 'g', 3, 64) }
 
 // takesTest tells whether a function is a helper of tests: it takes the test.
 func takesTest(d *ast.FuncDecl) bool {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/proveto/proveto/internal/fault"
+	"github.com/proveto/proveto/internal/late"
 	"github.com/proveto/proveto/internal/strictyaml"
 )
 
@@ -23,11 +23,17 @@ const MaxBytes = 1 << 20
 // is how messages name the text: a file, or - for what was piped in. Errors are
 // usage errors with code plan_invalid, a place, and the nearest name that exists.
 func Parse(name string, body []byte) (*Contract, error) {
-	src := strictyaml.Source{Name: name, Code: CodeInvalid, Hint: "proveto flow plan new"}
-	switch {
-	case len(body) > MaxBytes:
+	if len(body) > MaxBytes {
 		return nil, fault.New(fault.Usage, CodeInvalid, "%s is %d bytes long, more than %d", name, len(body), MaxBytes)
-	case !utf8.Valid(body):
+	}
+	return ParseKept(name, body)
+}
+
+// ParseKept is [Parse] for a contract that was taken once. It may be longer than
+// what is taken: [Manual] joins two texts, each with a limit of its own.
+func ParseKept(name string, body []byte) (*Contract, error) {
+	src := strictyaml.Source{Name: name, Code: CodeInvalid, Hint: "proveto flow plan new"}
+	if !utf8.Valid(body) {
 		return nil, fault.New(fault.Usage, CodeInvalid, "%s holds bytes that are no UTF-8", name)
 	}
 	root, err := src.Parse(joinSurrogates(body))
@@ -40,7 +46,7 @@ func Parse(name string, body []byte) (*Contract, error) {
 	return contract(root)
 }
 
-var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
+var surrogates = late.Regexp(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
 // joinSurrogates writes the pairs of escapes, by which JSON spells characters
 // beyond the first plane, as the characters: YAML knows no pairs.
@@ -48,7 +54,7 @@ func joinSurrogates(body []byte) []byte {
 	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) || !json.Valid(body) {
 		return body
 	}
-	return surrogates.ReplaceAllFunc(body, func(pair []byte) []byte {
+	return surrogates().ReplaceAllFunc(body, func(pair []byte) []byte {
 		hi, _ := strconv.ParseUint(string(pair[2:6]), 16, 16)  // four hexadecimal digits by the expression
 		lo, _ := strconv.ParseUint(string(pair[8:12]), 16, 16) // likewise
 		return []byte(string(utf16.DecodeRune(rune(hi), rune(lo))))
@@ -231,11 +237,11 @@ func span(name string, to *Span) field {
 	}}
 }
 
-var validID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
+var validID = late.Regexp(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
 
 // isID holds ids to what can stand in a path, a flag or a table.
 func isID(n strictyaml.Node, s string) error {
-	if !validID.MatchString(s) {
+	if !validID().MatchString(s) {
 		return n.Errorf("the id %.80q must begin with a letter and have only letters, digits, dots, dashes and underscores, at most 64", s)
 	}
 	return nil

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/late"
 )
 
 // RunnerChange is a file that decides how tests run, or that runs code around
@@ -104,9 +104,9 @@ func packageRunner(body []byte) string {
 }
 
 var (
-	sectionHead   = regexp.MustCompile(`^\s*\[+\s*([^\]]*?)\s*\]+\s*([#;].*)?$`)
-	runnerSection = regexp.MustCompile(`(?i)(pytest|coverage|testenv|tox|nox|nose|unittest|hatch\.envs)`)
-	runnerKey     = regexp.MustCompile(`(?i)^[^=#\[{]*\b(pytest|addopts|coverage)\b[^=#]*=`)
+	sectionHead   = late.Regexp(`^\s*\[+\s*([^\]]*?)\s*\]+\s*([#;].*)?$`)
+	runnerSection = late.Regexp(`(?i)(pytest|coverage|testenv|tox|nox|nose|unittest|hatch\.envs)`)
+	runnerKey     = late.Regexp(`(?i)^[^=#\[{]*\b(pytest|addopts|coverage)\b[^=#]*=`)
 )
 
 // sectionRunner is what a file of sections says about tests: the sections of
@@ -116,11 +116,11 @@ func sectionRunner(body []byte) string {
 	in := false
 	for line := range strings.Lines(string(body)) {
 		line = strings.TrimRight(line, " \t\r\n")
-		if m := sectionHead.FindStringSubmatch(line); m != nil {
-			in = runnerSection.MatchString(m[1])
+		if m := sectionHead().FindStringSubmatch(line); m != nil {
+			in = runnerSection().MatchString(m[1])
 		}
 		text := strings.TrimSpace(line)
-		if text != "" && !strings.HasPrefix(text, "#") && (in || runnerKey.MatchString(text)) {
+		if text != "" && !strings.HasPrefix(text, "#") && (in || runnerKey().MatchString(text)) {
 			out = append(out, line)
 		}
 	}
@@ -128,31 +128,31 @@ func sectionRunner(body []byte) string {
 }
 
 var (
-	xmlComment = regexp.MustCompile(`(?s)<!--.*?-->`)
-	xmlPlugin  = regexp.MustCompile(`(?s)<plugin>.*?</plugin>`)
-	testPlugin = regexp.MustCompile(`(?i)(surefire|failsafe|jacoco|junit)`)
-	testSwitch = regexp.MustCompile(`(?i)(surefire|failsafe|skipTests|skipITs|maven\.test|testFailureIgnore|excludedGroups|testSourceDirectory)[^\n]*`)
-	gradleTest = regexp.MustCompile(`(?i)(useJUnit|useTestNG|ignoreFailures|failOnNo|tasks\.(named|withType).*test|^\s*test\b|excludeTests|includeTests|onlyIf|enabled\s*=\s*false|jvmArgs|systemProperty)`)
+	xmlComment = late.Regexp(`(?s)<!--.*?-->`)
+	xmlPlugin  = late.Regexp(`(?s)<plugin>.*?</plugin>`)
+	testPlugin = late.Regexp(`(?i)(surefire|failsafe|jacoco|junit)`)
+	testSwitch = late.Regexp(`(?i)(surefire|failsafe|skipTests|skipITs|maven\.test|testFailureIgnore|excludedGroups|testSourceDirectory)[^\n]*`)
+	gradleTest = late.Regexp(`(?i)(useJUnit|useTestNG|ignoreFailures|failOnNo|tasks\.(named|withType).*test|^\s*test\b|excludeTests|includeTests|onlyIf|enabled\s*=\s*false|jvmArgs|systemProperty)`)
 )
 
 // pomRunner is what a pom.xml says about tests: the plugins that run them, and the
 // switches that leave them out.
 func pomRunner(body []byte) string {
-	text := xmlComment.ReplaceAllString(string(body), "")
+	text := xmlComment().ReplaceAllString(string(body), "")
 	var out []string
-	for _, p := range xmlPlugin.FindAllString(text, -1) {
-		if testPlugin.MatchString(p) {
+	for _, p := range xmlPlugin().FindAllString(text, -1) {
+		if testPlugin().MatchString(p) {
 			out = append(out, strings.Join(strings.Fields(p), " "))
 		}
 	}
-	out = append(out, testSwitch.FindAllString(xmlPlugin.ReplaceAllString(text, ""), -1)...)
+	out = append(out, testSwitch().FindAllString(xmlPlugin().ReplaceAllString(text, ""), -1)...)
 	return strings.Join(out, "\n")
 }
 
 func gradleRunner(body []byte) string {
 	lines := map[string]bool{}
 	for line := range strings.Lines(string(body)) {
-		if line = strings.TrimSpace(line); gradleTest.MatchString(line) && !strings.HasPrefix(line, "//") {
+		if line = strings.TrimSpace(line); gradleTest().MatchString(line) && !strings.HasPrefix(line, "//") {
 			lines[line] = true
 		}
 	}

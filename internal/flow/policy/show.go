@@ -171,7 +171,7 @@ func (p *Policy) UnmarshalJSON(body []byte) error {
 	if err != nil {
 		return err
 	}
-	root, err := strictyaml.Source{Name: "policy " + name, Code: CodeInvalid}.Parse(rest)
+	root, err := strictyaml.Source{Name: "policy " + name, Code: CodeInvalid}.ParseJSON(rest)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/proveto/proveto/internal/evidence"
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/late"
 	"github.com/proveto/proveto/internal/sandbox"
 )
 
@@ -137,7 +137,7 @@ func lock(dir string) (unlock func(), err error) {
 }
 
 // position is where the compiler complains: file.go:12:34: words.
-var position = regexp.MustCompile(`(?m)^(?:vet: )?([^\s:][^:\n]*\.go):(\d+)(?::(\d+))?: `)
+var position = late.Regexp(`(?m)^(?:vet: )?([^\s:][^:\n]*\.go):(\d+)(?::(\d+))?: `)
 
 // broken finds the probes that stand where the compiler complains. A complaint after the end of the original file is about text that was
 // appended for result probes; which one cannot be told, so all of that file go.
@@ -148,7 +148,7 @@ func (p *probed) broken(w lang.Workspace, project lang.Project, words []byte) ([
 	}
 	bad, appended := map[place]bool{}, map[string]bool{}
 	ends := map[string]int{}
-	for _, g := range position.FindAllSubmatch(words, -1) {
+	for _, g := range position().FindAllSubmatch(words, -1) {
 		file := string(g[1])
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(w.Root, filepath.FromSlash(project.Dir), filepath.FromSlash(file))

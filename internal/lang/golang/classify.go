@@ -8,6 +8,7 @@ import (
 
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/late"
 )
 
 // sign is a text by which a category is known.
@@ -65,7 +66,7 @@ func classify(output []byte, what string) *fault.Error {
 	if !ok {
 		code, line = lang.BuildFailed, telling(output)
 	}
-	if g := remedy.FindSubmatch(output); g != nil && code == lang.DependencyMissing {
+	if g := remedy().FindSubmatch(output); g != nil && code == lang.DependencyMissing {
 		hint = string(g[1])
 	}
 	e := fault.New(fault.Unmeasured, code, "%s: %s", what, strings.TrimSuffix(line, "; to add it:"))
@@ -76,7 +77,7 @@ func classify(output []byte, what string) *fault.Error {
 }
 
 // remedy is the command by which the go command would add what is missing.
-var remedy = regexp.MustCompile(`; to add it:\s+(go get \S+)`)
+var remedy = late.Regexp(`; to add it:\s+(go get \S+)`)
 
 // Explain says what the failing tests of a baseline lack: a database, a tool, a
 // permission. ok is false when their output shows nothing of the kind.

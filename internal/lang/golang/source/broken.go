@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/late"
 )
 
 // How the reasons of problems begin.
@@ -29,7 +29,7 @@ func (c *checker) torn(fset *token.FileSet, name string, src []byte) *ast.File {
 	const mode = parser.ParseComments | parser.SkipObjectResolution | parser.AllErrors
 	f, _ := parser.ParseFile(token.NewFileSet(), name, src, mode) // the caller has its errors
 	if f != nil && len(f.Decls) == 0 {
-		if at := packageClause.FindIndex(src); at != nil {
+		if at := packageClause().FindIndex(src); at != nil {
 			src = bytes.Clone(src)
 			for i := range at[0] {
 				if src[i] != '\n' {
@@ -45,10 +45,10 @@ func (c *checker) torn(fset *token.FileSet, name string, src []byte) *ast.File {
 	return f
 }
 
-var packageClause = regexp.MustCompile(`(?m)^package [\pL_]`)
+var packageClause = late.Regexp(`(?m)^package [\pL_]`)
 
 // compilerPlace is where the compiler complains: file.go:12:34: words.
-var compilerPlace = regexp.MustCompile(`^(?:vet: )?([^\s:][^:\n]*\.go|go\.mod|go\.work):(\d+)(?::\d+)?: (.*)`)
+var compilerPlace = late.Regexp(`^(?:vet: )?([^\s:][^:\n]*\.go|go\.mod|go\.work):(\d+)(?::\d+)?: (.*)`)
 
 // failure is what the go command says of a unit as a reason for which its suite
 // cannot be built.
@@ -59,7 +59,7 @@ func (m *module) failure(u *unitSource, e unitError, err *fault.Error) lang.Brok
 	}
 	msg := saying(e.Msg, m.req.Project)
 	out.File, out.Line = m.place(e.Pos)
-	if g := compilerPlace.FindStringSubmatch(msg); g != nil {
+	if g := compilerPlace().FindStringSubmatch(msg); g != nil {
 		out.File, out.Line = m.place(g[1] + ":" + g[2])
 		msg = g[3]
 	}

@@ -1,11 +1,11 @@
 package source
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/late"
 )
 
 // signs are words of the go command, by category; the first match counts.
@@ -50,7 +50,7 @@ func classify(msg string, p lang.Project) *fault.Error {
 	if name == "" {
 		name = p.Dir
 	}
-	if g := remedy.FindStringSubmatch(msg); g != nil && code == lang.DependencyMissing {
+	if g := remedy().FindStringSubmatch(msg); g != nil && code == lang.DependencyMissing {
 		hint = "go " + g[1]
 	}
 	if args, ok := strings.CutPrefix(hint, "go "); ok && !strings.Contains(hint, "&&") {
@@ -64,7 +64,7 @@ func classify(msg string, p lang.Project) *fault.Error {
 }
 
 // remedy is the command by which the go command would add what is missing.
-var remedy = regexp.MustCompile(`; to add it:\s+go (get \S+)`)
+var remedy = late.Regexp(`; to add it:\s+go (get \S+)`)
 
 // saying is the line of the go command's words that says what is wrong: package
 // go/packages puts a status before them, and the go command a heading.
