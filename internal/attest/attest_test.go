@@ -445,3 +445,19 @@ func TestMissingEntriesAreNoticed(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a file holds, opening it ends with an answer; only the example opens.
+func FuzzOpen(f *testing.F) {
+	file := must[[]byte](f)(os.ReadFile(example))
+	f.Add(file[:200])
+	f.Add([]byte("{}\n"))
+	f.Add([]byte(`{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"keyid":"","sig":""}]}` + "\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		attest.Is(b)
+		if _, err := attest.Open(t.Context(), b, ""); err == nil && !bytes.Equal(b, file) {
+			t.Errorf("opened: %q", b)
+		} else if e := fault.From(err); err != nil && e.Kind != fault.Tampered {
+			t.Errorf("%q: %v, want tampered", b, err)
+		}
+	})
+}
