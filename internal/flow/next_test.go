@@ -728,3 +728,42 @@ func TestFloodOfRefusals(t *testing.T) {
 		t.Errorf("%d refusals, want %d", b.run.Refusals, MostRefusals)
 	}
 }
+
+// TestVetoEndsWhatAPassCarries: a pass is carried over a rebase with the same
+// difference; one that was taken back is not, whatever became of the veto.
+func TestVetoEndsWhatAPassCarries(t *testing.T) {
+	t.Parallel()
+	rebased := func(veto bool) *bench {
+		b := open(t, policy.Default, true)
+		b.plan("plan_1")
+		b.must(work("bob", "w1"))
+		for _, s := range []string{"developer", "verifier", "tester", "reviewer"} {
+			b.pass(s)
+		}
+		b.must(judge("carol", "reviewer", Approve, ""))
+		if veto {
+			b.must(judge("carol", "reviewer", Reject, "on second thought"))
+			e := human("carol", policy.Reviewer)
+			e.Do = Withdraw{Stage: "reviewer", Note: "no, let me think"}
+			b.must(e)
+		}
+		var o Opened
+		if err := json.Unmarshal(b.entries[0].Body, &o); err != nil {
+			t.Fatal(err)
+		}
+		diff := b.run.Work().Diff
+		e := human("alice", policy.Roles()...)
+		e.Do = Rebase{Rebased: Rebased{
+			Base: Base{Tree: tree("base2")}, PolicyDigest: o.PolicyDigest, PolicyBody: o.PolicyBody, Enforced: true, Holders: o.Holders,
+		}, Subject: &Subject{Plan: "plan_1", Tree: tree("w1 on base2"), Diff: diff}}
+		b.must(e)
+		for _, s := range []string{"developer", "verifier", "tester", "reviewer"} {
+			b.pass(s)
+		}
+		return b
+	}
+	b := rebased(false)
+	b.status(StatusApproved, "", Done)
+	b = rebased(true)
+	b.status(StatusWaiting, "", "reviewer")
+}
