@@ -156,8 +156,10 @@ func TestStatementsSayWhatFactsSay(t *testing.T) {
 		"expires": func(s *said) { s.Expires = expires.Add(time.Hour) }, "id": func(s *said) { s.Nonce = "wvr_2" },
 	}
 	matters := [][]string{
-		{"schema", "stage", "attempt", "input", "tree"}, {"schema", "stage", "attempt", "input", "plan"},
-		{"schema", "stage", "attempt", "input", "decision", "note"}, {"schema", "stage", "gate", "paths", "reason", "expires", "id"},
+		{"schema", "stage", "attempt", "input", "tree"},
+		{"schema", "stage", "attempt", "input", "plan"},
+		{"schema", "stage", "attempt", "input", "decision", "note"},
+		{"schema", "stage", "gate", "paths", "reason", "expires", "id"},
 	}
 	for i, c := range good {
 		if err := c.said.says(known{}, c.fact); err != nil {
