@@ -35,6 +35,10 @@ func TestAttacks(t *testing.T) {
 		for _, c := range r.Cases {
 			for _, side := range []string{"attack", "twin"} {
 				t.Run(r.Name+"/"+c.Language+"/"+side, func(t *testing.T) {
+					if r.Waits != "" {
+						sc.note(r.Name+"/"+c.Language, side, "not run: "+r.Waits)
+						t.Skip(r.Waits)
+					}
 					for _, p := range r.DefendedIn {
 						if !hasGo(t, filepath.Join("..", "internal", p)) {
 							sc.note(r.Name+"/"+c.Language, side, "not run: needs package "+p)

@@ -34,9 +34,11 @@ type Row struct {
 	// DefendedIn are packages below internal/. The case runs as soon as all of
 	// them exist.
 	DefendedIn []string `yaml:"defended_in"`
-	Guard      string   `yaml:"guard"` // package.Name of the declaration without which the attack is credited
-	Layered    bool     `yaml:"layered"`
-	Second     string   `yaml:"second"` // the second layer of a layered row
+	// Waits says what the defence still lacks; the row is not run until then.
+	Waits   string `yaml:"waits"`
+	Guard   string `yaml:"guard"` // package.Name of the declaration without which the attack is credited
+	Layered bool   `yaml:"layered"`
+	Second  string `yaml:"second"` // the second layer of a layered row
 	// Flaky lists the archives (base, attack, twin) whose suites fail by chance.
 	Flaky []string `yaml:"flaky"`
 

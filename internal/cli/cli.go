@@ -83,6 +83,14 @@ func Run(ctx context.Context, env Env, args []string) int {
 	root.SetErr(env.Stderr)
 	if completing(args) {
 		root.SetErr(io.Discard)
+		// A topic of the help with the name of a command must not be found instead of
+		// it: completion looks through the commands in an order that does not tell them
+		// apart.
+		for _, topic := range root.Commands() {
+			if topic.IsAdditionalHelpTopicCommand() {
+				root.RemoveCommand(topic)
+			}
+		}
 	}
 	wantJSON := slices.ContainsFunc(args, func(a string) bool { return a == "--json" || strings.HasPrefix(a, "--json=") })
 	if wantJSON && c.flags.json == "" {

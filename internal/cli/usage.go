@@ -119,8 +119,11 @@ func checkWords(cmd *cobra.Command) error {
 // --task is forgotten more often than it begins with two dashes. A value like that
 // is given as --task=--json.
 func swallowed(root *cobra.Command, args []string) (*cobra.Command, error) {
+	if completing(args) {
+		return root, nil
+	}
 	cmd, _, err := root.Find(args)
-	if err != nil || completing(args) {
+	if err != nil {
 		return cmd, nil //nolint:nilerr // an unknown command is refused where it is run
 	}
 	cmd.InheritedFlags() // joins them into Flags
