@@ -76,6 +76,9 @@ type Head struct {
 	// that the clock disagreed.
 	At        time.Time `json:"at"`
 	ClockBack bool      `json:"clock_back,omitempty"`
+	// Prev is the entry of the run before this one; 0 for its first entry, and for one
+	// that follows directly on the entry before it in the ledger.
+	Prev int64 `json:"prev,omitempty"`
 	// Idem names the request, Request is the digest of what it asked for, Answer the
 	// code that it got: on the first fact of a request that gave a key.
 	Idem    string          `json:"idem,omitempty"`

@@ -19,7 +19,7 @@ type Step struct {
 // record. It is pure and total. An error means that nothing may be recorded but
 // the refusal itself.
 func Next(r Run, e Event) (Run, Step, *fault.Error) {
-	t := &turn{run: r.clone(), e: e, answer: fault.OK}
+	t := &turn{run: r.clone(), before: r.Seq, e: e, answer: fault.OK}
 	if t.at = e.Now; t.at.Before(r.Last) {
 		t.at, t.back = r.Last, true
 	}
@@ -32,6 +32,7 @@ func Next(r Run, e Event) (Run, Step, *fault.Error) {
 // turn is one call of Next.
 type turn struct {
 	run    Run
+	before int64 // last entry of the run before this
 	e      Event
 	at     time.Time
 	back   bool
@@ -70,6 +71,9 @@ func (t *turn) finish() Step {
 	for i, f := range t.facts {
 		h := f.head()
 		h.After = after
+		if i == 0 {
+			h.Prev = t.before
+		}
 		if i == 0 && t.e.Idem != "" {
 			h.Idem, h.Request, h.Answer = t.e.Idem, t.e.Request, t.answer
 		}

@@ -243,6 +243,10 @@ func (r *Run) add(e Entry, f Fact, token TokenFunc) error {
 	if r.ID == "" != (e.Kind == KindOpened) || (r.ID != "" && f.head().Run != r.ID) {
 		return fault.New(fault.Tampered, "ledger_broken", "ledger entry %d, %s, does not belong to run %s", e.Seq, e.Kind, r.ID)
 	}
+	if before := f.head().Prev; r.ID != "" && r.Seq != before && (before != 0 || r.Seq != e.Seq-1) {
+		return fault.New(fault.Tampered, "ledger_broken", "ledger entry %d of run %s does not follow on entry %d: what was between is missing", e.Seq, r.ID, r.Seq).
+			Hint("proveto ledger verify")
+	}
 	if err := r.take(f, e.Seq, e.Leaf, token); err != nil {
 		return fmt.Errorf("ledger entry %d: %w", e.Seq, err)
 	}

@@ -185,14 +185,20 @@ func (l *Ledger) RunEntries(ctx context.Context, run string) (out []Entry, err e
 }
 
 // RunEntriesIn is [Ledger.RunEntries] in a transaction, of the entries after one.
+// An entry that is missing, or a row of the run that is not about the last of them,
+// is tampered.
 func (l *Ledger) RunEntriesIn(ctx context.Context, tx *store.Tx, run string, after int64) ([]Entry, error) {
 	var out []Entry
+	from := after
 	for {
 		rows, err := tx.FlowEntries(ctx, run, after, pageSize)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range rows {
+			if r.LeafHash == "" {
+				return nil, fault.New(fault.Tampered, CodeBroken, "ledger entry %d is missing; run %s had it", r.Seq, run).Hint("proveto ledger verify")
+			}
 			e, err := entryOf(r)
 			if err != nil {
 				return nil, err
@@ -204,9 +210,43 @@ func (l *Ledger) RunEntriesIn(ctx context.Context, tx *store.Tx, run string, aft
 			after = e.Seq
 		}
 		if len(rows) < pageSize {
-			return out, nil
+			return out, l.lastIs(ctx, tx, run, from, out)
 		}
 	}
+}
+
+// lastIs compares the row of a run with its entries after one: what lists show must
+// be what the last entry says.
+func (l *Ledger) lastIs(ctx context.Context, tx *store.Tx, run string, from int64, entries []Entry) error {
+	if run == "" {
+		return nil
+	}
+	row, err := tx.FlowRun(ctx, run)
+	switch {
+	case errors.Is(err, store.ErrNoRow) && len(entries) == 0:
+		return nil // there is no such run
+	case errors.Is(err, store.ErrNoRow):
+		return differs("run %s has entries and no row", run)
+	case err != nil:
+		return err
+	case len(entries) == 0:
+		if row.LastSeq > from {
+			return differs("entry %d of run %s is not projected as one of it", row.LastSeq, run)
+		}
+		return nil
+	}
+	last := entries[len(entries)-1]
+	if row.LastSeq != last.Seq {
+		return differs("the row of run %s ends with entry %d, its entries with %d", run, row.LastSeq, last.Seq)
+	}
+	h, err := decode[FlowHead](last)
+	if err != nil {
+		return err
+	}
+	if a := h.After; a == nil || a.Status != row.Status || a.Reason != row.Reason || a.CurrentStage != row.CurrentStage {
+		return differs("the row of run %s says that it is %s, its last entry says otherwise", run, row.Status)
+	}
+	return nil
 }
 
 // Update reads the entries of a run and appends what fn makes of them, in one
@@ -335,6 +375,11 @@ func (l *Ledger) ResolveRun(ctx context.Context, id, repo string) (run FlowRun, 
 func (l *Ledger) ResolveRunIn(ctx context.Context, tx *store.Tx, id, repo string) (FlowRun, error) {
 	row, err := resolveRun(ctx, tx, id, repo)
 	if errors.Is(err, store.ErrNoRow) {
+		if ValidRun(id) { // of one that is there but for its row, that is said
+			if _, err := l.RunEntriesIn(ctx, tx, id, 0); err != nil {
+				return FlowRun{}, err
+			}
+		}
 		return FlowRun{}, fault.New(fault.NotFound, CodeNotFound, "no run %.80s in the ledger", id).Hint("proveto flow list")
 	}
 	if err != nil {

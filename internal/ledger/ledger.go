@@ -369,6 +369,14 @@ func (l *Ledger) HeadIn(ctx context.Context, tx *store.Tx) (Head, error) { retur
 
 func (l *Ledger) head(ctx context.Context, tx *store.Tx) (Head, error) {
 	size, root, err := l.lastCheckpoint(ctx, tx)
+	if err != nil {
+		return Head{}, err
+	}
+	last, err := tx.LastSeq(ctx)
+	if err == nil && last != size {
+		err = fault.New(fault.Tampered, CodeBroken, "the ledger ends with entry %d, and its last checkpoint signs %d: entry %d is missing or was never signed", last, size, min(last, size)+1).
+			Hint("proveto ledger verify")
+	}
 	return headOf(size, root), err
 }
 

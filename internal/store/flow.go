@@ -26,7 +26,8 @@ func (tx *Tx) insertFlow(ctx context.Context, rows Rows) error {
 	return nil
 }
 
-// FlowEntries lists up to limit entries of a run after the given one, in order.
+// FlowEntries lists up to limit entries of a run after the given one, in order; one
+// that is projected and not there has its number only.
 // The empty run has the entries of principals.
 func (tx *Tx) FlowEntries(ctx context.Context, run string, after int64, limit int) ([]EntryRow, error) {
 	return many[EntryRow](ctx, tx, "flow_entries_of_run", run, after, limit)

@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -87,8 +88,13 @@ func TestDeriveFindsWhatWasNotSignedOrDoesNotFold(t *testing.T) {
 	}
 	twice := append(slices.Clone(sound[:reject+1]), sound[reject])
 	twice[reject+1].Seq++
+	twice[reject+1].Body = regexp.MustCompile(`"prev":[0-9]+,`).ReplaceAll(twice[reject+1].Body, nil)
 	if err := Derive(led.ID(), run, twice); !fault.Has(err, ledger.CodeSignatureBad) {
 		t.Errorf("a decision recorded twice: %v", err)
+	}
+	hidden := slices.Delete(slices.Clone(sound), reject, reject+1)
+	if err := Derive(led.ID(), run, hidden); !fault.Has(err, ledger.CodeBroken) {
+		t.Errorf("a reject that is hidden: %v", err)
 	}
 	if err := Derive("another ledger", run, sound); !fault.Has(err, ledger.CodeSignatureBad) {
 		t.Errorf("decisions of another ledger: %v", err)

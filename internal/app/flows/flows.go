@@ -145,6 +145,9 @@ func (f *Flows) change(ctx context.Context, q Request, k known, prepare func(kno
 		return d, err
 	}
 	d.known = k
+	if err := badSignaturesFault(k.ID, badSignatures(k.Run)); err != nil {
+		return d, err
+	}
 	ev, err := prepare(k)
 	if err != nil {
 		return d, f.refused(ctx, q, k, ev, err)

@@ -5,8 +5,8 @@ INSERT INTO flow_entries (seq, run, kind, stage, idem) VALUES ($1, $2, $3, $4, $
 SELECT seq, run, kind, stage, idem FROM flow_entries WHERE seq > $1 ORDER BY seq LIMIT $2;
 
 -- name: flow_entries_of_run
-SELECT e.seq, e.time, e.kind, e.body, e.leaf_hash
-FROM flow_entries f JOIN entries e ON e.seq = f.seq
+SELECT f.seq, COALESCE(e.time, ''), COALESCE(e.kind, ''), COALESCE(e.body, ''), COALESCE(e.leaf_hash, '')
+FROM flow_entries f LEFT JOIN entries e ON e.seq = f.seq
 WHERE f.run = $1 AND f.seq > $2 ORDER BY f.seq LIMIT $3;
 
 -- name: flow_entry_by_idem
