@@ -226,7 +226,7 @@ func judge(t *testing.T, w *world, run string, all []*attempt) {
 	entries := w.facts(run)
 	recorded := map[string]int{}
 	was := map[string]map[flow.StageState]bool{} // the states that a stage ever had
-	decided := map[string]int{} // decisions on a stage
+	decided := map[string]int{}                  // decisions on a stage
 	revisions := 0
 	for i, e := range entries {
 		var body struct{ Note, Stage string }
