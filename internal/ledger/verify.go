@@ -24,7 +24,7 @@ type Options struct {
 	// Fold derives a run of a flow from all its entries, in order, and compares it
 	// with what the last of them says in [FlowHead].After, which is what lists show.
 	// An error is a finding: of its own code if it is one of Verify's, else
-	// projection_differs. Nil: no run is derived.
+	// projection_differs. It is called for several runs at once. Nil: no run is derived.
 	Fold func(run string, entries []Entry) error
 }
 
@@ -273,15 +273,26 @@ func (v *verifier) folds(ctx context.Context) error {
 	if v.fold == nil {
 		return nil
 	}
-	for _, run := range slices.Sorted(maps.Keys(v.flows)) {
-		entries, err := v.l.RunEntriesIn(ctx, v.tx, run, 0)
-		if err := v.note(CodeProjection, v.flows[run].last, err); err != nil {
+	runs := slices.Sorted(maps.Keys(v.flows))
+	unread := make([]error, len(runs)) // errors of the database, by run
+	at := make([]int, len(runs))
+	for i := range at {
+		at[i] = i
+	}
+	differ := parallel(at, func(i int) error {
+		v.mu.Lock()
+		entries, err := v.l.RunEntriesIn(ctx, v.tx, runs[i], 0)
+		v.mu.Unlock()
+		if unread[i] = err; err != nil || len(entries) != v.flows[runs[i]].entries {
+			return nil
+		}
+		return v.fold(runs[i], entries)
+	})
+	for i, run := range runs {
+		if err := v.note(CodeProjection, v.flows[run].last, unread[i]); err != nil {
 			return err
 		}
-		if len(entries) != v.flows[run].entries {
-			continue
-		}
-		if err := v.fold(run, entries); err != nil {
+		if err := differ[i]; err != nil {
 			code := CodeProjection
 			if f := fault.From(err); slices.Contains(order, f.Code) {
 				code = f.Code

@@ -10,10 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
-	_ "modernc.org/sqlite"             // driver "sqlite"
+	"modernc.org/sqlite"
 
 	"github.com/proveto/proveto/internal/fault"
 )
@@ -48,10 +49,14 @@ type DB struct {
 	dialect Dialect
 	name    string // for messages: the path, or the URL without its password
 	pool    *sql.DB
+	// queue is the one connection, on SQLite, through which this process writes from
+	// the time on that package queue works with it; nil before, and on PostgreSQL.
+	queue atomic.Pointer[sql.DB]
 	// writing is held by the one writer of this process on SQLite, so that writers
 	// wait in line and not by asking the file again and again; nil on PostgreSQL.
 	writing chan struct{}
-	line    *line // and the writers of several processes; nil on PostgreSQL
+	line    *line          // the same for several processes; nil on PostgreSQL
+	open    func() *sql.DB // SQLite: another pool of connections
 }
 
 // Open opens the database and brings its schema up to this version. A schema
@@ -107,9 +112,12 @@ func openSQLite(path string) (*DB, error) {
 		"_txlock": {"immediate"},
 	}
 	u := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}
-	if db.pool, err = sql.Open("sqlite", u.String()); err != nil {
+	one, err := sqlite.NewConnector(u.String())
+	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, CodeIO, "open database %s", abs)
 	}
+	db.open = func() *sql.DB { return sql.OpenDB(one) }
+	db.pool = db.open()
 	// One pool for readers and the writer: a connection costs a millisecond, and
 	// one command after the other needs no second one.
 	db.pool.SetMaxOpenConns(readers + 1)
@@ -131,7 +139,13 @@ func openPostgreSQL(raw string) (*DB, error) {
 }
 
 // Close ends all connections. Calls that are under way are waited for.
-func (db *DB) Close() error { return db.pool.Close() }
+func (db *DB) Close() error {
+	err := db.pool.Close()
+	if q := db.queue.Load(); q != nil {
+		err = errors.Join(err, q.Close())
+	}
+	return err
+}
 
 // Dialect is the kind of the database.
 func (db *DB) Dialect() Dialect { return db.dialect }
@@ -139,9 +153,32 @@ func (db *DB) Dialect() Dialect { return db.dialect }
 // Name is the path or the URL without its password: for messages.
 func (db *DB) Name() string { return db.name }
 
-// SQL is the pool of connections. Only package queue uses it, for River's driver,
-// which asks it for nothing outside a transaction of [DB.Write].
-func (db *DB) SQL() *sql.DB { return db.pool }
+// SQL is the pool of write connections. Only package queue uses it, for River's
+// driver. On SQLite it has one connection: whoever holds a transaction must not
+// ask for another.
+func (db *DB) SQL() *sql.DB {
+	if db.dialect != SQLite {
+		return db.pool
+	}
+	if q := db.queue.Load(); q != nil {
+		return q
+	}
+	q := db.open()
+	q.SetMaxOpenConns(1)
+	if db.queue.CompareAndSwap(nil, q) {
+		return q
+	}
+	_ = q.Close() // it has opened nothing yet
+	return db.queue.Load()
+}
+
+// writer is the pool that this process writes through.
+func (db *DB) writer() *sql.DB {
+	if q := db.queue.Load(); q != nil {
+		return q
+	}
+	return db.pool
+}
 
 // Write runs fn in a write transaction and commits, durably, when fn returns
 // nil. It waits up to [BusyTimeout] for other writers, then ends with code busy;
@@ -228,7 +265,7 @@ func (db *DB) conn(ctx context.Context, deadline time.Time) (_ *sql.Conn, releas
 	}
 	var conn *sql.Conn
 	if err == nil {
-		if conn, err = db.pool.Conn(wait); err == nil {
+		if conn, err = db.writer().Conn(wait); err == nil {
 			return conn, release, nil
 		}
 		release()

@@ -9,7 +9,8 @@
 //
 // Invariants:
 //   - One writer at a time, on both databases: a write transaction holds the
-//     write lock from its beginning, so it sees the last committed state.
+//     write lock from its beginning, so it sees the last committed state. On
+//     SQLite they wait in line at proveto.db-line, an empty file that only orders.
 //   - A read transaction sees one state of the whole database.
 //   - An error of the database leaves this package as a [fault.Error]: busy,
 //     no_space, io, or, for a file that is damaged, tampered with code

@@ -35,7 +35,7 @@ func TestReadsAndWritesInTurnShareAConnection(t *testing.T) {
 	if err := db.Read(t.Context(), func(tx *store.Tx) error { _, err := tx.Meta(t.Context(), "k"); return err }); err != nil {
 		t.Fatal(err)
 	}
-	if n := db.SQL().Stats().OpenConnections; n != 1 {
+	if n := db.OpenConnections(); n != 1 {
 		t.Errorf("%d connections are open, want 1", n)
 	}
 }
