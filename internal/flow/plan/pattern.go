@@ -150,7 +150,10 @@ func expand(text string) ([]string, error) {
 	return out, nil
 }
 
-var errTooMany = fmt.Errorf("stands for more than %d patterns", maxAlternatives)
+var (
+	errTooMany = fmt.Errorf("stands for more than %d patterns", maxAlternatives)
+	errJoined  = errors.New("has braces that put two stars side by side, which would cross slashes; write the alternatives out")
+)
 
 func product(a, b []string) ([]string, error) {
 	if len(a)*len(b) > maxAlternatives {
@@ -159,6 +162,9 @@ func product(a, b []string) ([]string, error) {
 	out := make([]string, 0, len(a)*len(b))
 	for _, x := range a {
 		for _, y := range b {
+			if strings.HasSuffix(x, "*") && strings.HasPrefix(y, "*") {
+				return nil, errJoined
+			}
 			out = append(out, x+y)
 		}
 	}
