@@ -34,7 +34,9 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 	switch f := f.(type) {
 	case *Opened:
 		r.BaseSeq = seq
-		return r.opened(f)
+		if err := r.opened(f); err != nil {
+			return err
+		}
 	case *PlanSubmitted:
 		r.Proposed = &Plan{ID: f.Plan, Revision: f.Revision, Supersedes: f.Supersedes, Contract: f.Contract, Kind: f.PlanKind, Producer: f.Actor, At: f.At}
 		r.Plans = append(r.Plans, *r.Proposed)
@@ -90,7 +92,9 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		s.passed = &pass{attempt: s.Attempt, subject: s.Subject, plan: s.Subject.Plan, given: given}
 	case *Rebased:
 		r.BaseSeq = seq
-		return r.rebased(f)
+		if err := r.rebased(f); err != nil {
+			return err
+		}
 	case *StaleFact:
 		if len(f.Void) > 0 {
 			r.void(s, f)
@@ -135,7 +139,17 @@ func (r *Run) take(f Fact, seq int64, leaf string, token TokenFunc) error {
 		r.refusedAt = r.refusedAt[max(0, len(r.refusedAt)-MostRefusals):]
 	}
 	r.unlock()
+	r.stamp()
 	return nil
+}
+
+// stamp notes since when each stage is in its state.
+func (r *Run) stamp() {
+	for i := range r.Stages {
+		if s := &r.Stages[i]; s.State != s.stamped {
+			s.stamped, s.Since = s.State, r.Last
+		}
+	}
 }
 
 // ofStage tells the facts that are about a stage.

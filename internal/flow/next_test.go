@@ -377,7 +377,12 @@ func TestMeasuredWalk(t *testing.T) {
 	b.pass("tester")
 	b.pass("reviewer")
 	b.status(StatusWaiting, "", "reviewer")
+	since := b.run.Stage("reviewer").Since
+	b.now = b.now.Add(time.Hour)
 	b.refuse(judge("bob", "reviewer", Approve, ""), CodeSeparation)
+	if by := b.run.StatusAt(b.now).DecideBy; !since.Equal(b.run.Stage("reviewer").Since) || !by.Equal(since.Add(24*time.Hour)) {
+		t.Fatalf("to be decided by %s, want a day after %s, whatever happens in between", by, since)
+	}
 	if s := b.must(judge("carol", "reviewer", Approve, "")); s.Answer != CodeApproved {
 		t.Fatalf("answer %s", s.Answer)
 	}

@@ -67,8 +67,9 @@ type Run struct {
 type Stage struct {
 	policy.Stage
 	State     StageState
-	Attempt   int // counted from 1; 0 before anything was handed in
-	Fence     int // counts every start of work on the stage; older results are refused
+	Since     time.Time // of the fact that brought the state
+	Attempt   int       // counted from 1; 0 before anything was handed in
+	Fence     int       // counts every start of work on the stage; older results are refused
 	Subject   Subject
 	Input     evidence.Digest
 	GateIDs   []evidence.Digest // digests of the gates, in the order of Gates
@@ -85,7 +86,8 @@ type Stage struct {
 	Carried   *Carry          // by what the pass of this attempt stands, when nobody judged it anew
 	Failed    int             // measurements of the current attempt that could not be made
 	Past      []Attempt
-	passed    *pass // the last pass, for the carry rules
+	passed    *pass      // the last pass, for the carry rules
+	stamped   StageState // the state that Since is about
 }
 
 // pass is what a carry rule compares.

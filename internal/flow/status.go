@@ -52,6 +52,9 @@ type Standing struct {
 	Reason  string   // of blocked
 	Unblock []string // commands that end the block
 	Stage   string   // first stage in policy order that is not passed, or done
+	// Of waiting: when people are to have decided by the policy's decision_sla;
+	// zero where it sets none. Nothing happens then but that status says so.
+	DecideBy time.Time
 }
 
 // StatusAt derives the status at a time.
@@ -94,6 +97,9 @@ func (r *Run) open(st *Standing) {
 	}
 	if s := r.Stage(st.Stage); s != nil && s.State == Deciding && r.Approvals(s).HumansNeed > 0 {
 		st.Word = StatusWaiting
+		if sla := r.Policy.Limits.DecisionSLA; sla > 0 {
+			st.DecideBy = s.Since.Add(sla)
+		}
 	}
 }
 

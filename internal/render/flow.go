@@ -68,6 +68,13 @@ func stageMark(state string, s Style) string {
 	return m[0]
 }
 
+func overdue(r view.FlowHead) string {
+	if r.Overdue {
+		return " (overdue)"
+	}
+	return ""
+}
+
 func flowText(b *strings.Builder, v view.FlowRun, s Style) {
 	fmt.Fprintf(b, "%s  %s", v.Run.ID, v.Run.Status)
 	if v.Run.Reason != "" {
@@ -83,6 +90,9 @@ func flowText(b *strings.Builder, v view.FlowRun, s Style) {
 	}
 	if v.Evidence != "" {
 		fmt.Fprintf(b, "evidence    %s\n", v.Evidence)
+	}
+	if v.Run.DecideBy != nil {
+		fmt.Fprintf(b, "waiting     for %s; decide by %s%s\n", Line(strings.Join(v.Run.Needs, " or ")), v.Run.DecideBy.UTC().Format("2006-01-02 15:04 UTC"), overdue(v.Run))
 	}
 	for _, st := range v.Stages {
 		fmt.Fprintf(b, "%s %-10s %-9s", stageMark(st.State, s), st.ID, st.State)
@@ -156,7 +166,7 @@ func flowText(b *strings.Builder, v view.FlowRun, s Style) {
 		fmt.Fprintf(b, "%d of %d findings shown: proveto flow report %s\n", n, v.FindingsN.Total, v.Run.ID)
 	}
 	for _, w := range v.Waivers {
-		fmt.Fprintf(b, "waiver      %s by %s until %s: %s", Line(w.Gate), Line(w.By), w.Expires.Format("2006-01-02 15:04"), firstOf(Line(w.Reason), 100))
+		fmt.Fprintf(b, "waiver      %s by %s until %s: %s", Line(w.Gate), Line(w.By), w.Expires.UTC().Format("2006-01-02 15:04"), firstOf(Line(w.Reason), 100))
 		if w.Void != "" {
 			fmt.Fprintf(b, ", does not count: %s", Line(w.Void))
 		}

@@ -31,7 +31,9 @@ type FlowHead struct {
 	Reason       string     `json:"reason,omitempty"`
 	Unblock      []string   `json:"unblock"`
 	CurrentStage string     `json:"current_stage"`
-	Needs        []string   `json:"needs"` // principals, one of whom can move the run
+	Needs        []string   `json:"needs"`               // principals, one of whom can move the run
+	DecideBy     *time.Time `json:"decide_by,omitempty"` // of waiting, when the policy sets a decision_sla
+	Overdue      bool       `json:"overdue,omitempty"`   // that time has passed
 	Base         string     `json:"base,omitempty"`
 	BaseTree     string     `json:"base_tree,omitempty"`
 	Target       string     `json:"target,omitempty"`

@@ -110,6 +110,9 @@ func (f *Flows) statusAt(k known, at time.Time) (*view.FlowRun, error) {
 	if !k.Expires.IsZero() {
 		v.Run.Expires = &k.Expires
 	}
+	if !st.DecideBy.IsZero() {
+		v.Run.DecideBy, v.Run.Overdue = &st.DecideBy, at.After(st.DecideBy)
+	}
 	bad := badSignatures(k.Run)
 	v.Ledger.Verified = len(bad) == 0
 	gates := 0

@@ -2,6 +2,7 @@ package flows
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -48,6 +49,9 @@ func (f *Flows) ground(ctx context.Context, name, base, target string) (ground, 
 	}
 	if err := f.findRoster(ctx, &g, files); err != nil {
 		return g, err
+	}
+	if len(g.policy.Notify) > 0 {
+		f.app.Warn("notify", fmt.Sprintf("policy %q wants notices sent: a command sends none; proveto flow watch tells of every change as it comes", g.policy.Name))
 	}
 	var err error
 	g.gates, err = f.gateDigests(g.policy)
