@@ -277,10 +277,13 @@ func (a *App) Warnings() []view.Warning {
 	return slices.Clone(a.warnings)
 }
 
+// warn keeps a warning; said twice, it is kept once.
 func (a *App) warn(code, message string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.warnings = append(a.warnings, view.Warning{Code: code, Message: message})
+	if w := (view.Warning{Code: code, Message: message}); !slices.Contains(a.warnings, w) {
+		a.warnings = append(a.warnings, w)
+	}
 }
 
 func (inv *invocation) warn(code, message string) { inv.app.warn(code, message) }

@@ -22,6 +22,7 @@ const (
 	SabotagePlanted SabotageKind = "planted_assertion" // a test that must fail, in a runner that must say so
 	SabotageKey     SabotageKind = "planted_key"       // a file with a made-up secret
 	SabotagePatch   SabotageKind = "patch"             // what the policy names
+	SabotageBase    SabotageKind = "base"              // the tree before the change, which lacks what is asked for
 )
 
 // Sabotage is the bad subject that a gate must refuse.

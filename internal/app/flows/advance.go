@@ -152,7 +152,7 @@ func (f *Flows) noteSubject(ctx context.Context, o AdvanceOptions, k known, s *f
 	sub.Subject.Note = evidence.DigestOf([]byte(o.Note))
 	switch {
 	case s.Role == policy.Planner && o.Plan != nil:
-		c, err := plan.Parse("--plan", o.Plan)
+		c, err := f.parsePlan("--plan", o.Plan)
 		if err != nil {
 			return err
 		}

@@ -321,8 +321,8 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 }
 
 // unproven takes the pass from a gate whose plan has a requirement that is not
-// measured whole: this version runs no graders and no commands of a contract, so
-// that what only they vouch for is not measured, whatever its tests say.
+// measured whole: this version runs no graders, so that what they vouch for is not
+// measured, whatever its tests say.
 func unproven(k known, act *flow.Measure) error {
 	c, err := contract(k)
 	if err != nil || c.Kind != plan.Behaviour && c.Kind != "" || act.Evidence.Outcome != gate.Pass {
@@ -333,7 +333,7 @@ func unproven(k known, act *flow.Measure) error {
 	act.Requirements = words
 	for _, r := range c.Requirements {
 		for _, a := range r.Acceptance {
-			if a.Grader != "" || len(a.Command) > 0 {
+			if a.Grader != "" {
 				words[r.ID] = evidence.NotMeasured
 			}
 		}
@@ -446,8 +446,8 @@ func probedFunc(k known) func(context.Context, evidence.Digest, evidence.Tree) (
 	}
 }
 
-// acceptances are the tests of the plan, and the symbols that it declares as
-// added.
+// acceptances are the tests and commands of the plan, and the symbols that it
+// declares as added.
 func acceptances(k known) ([]gates.Acceptance, []string, error) {
 	c, err := contract(k)
 	if err != nil {
@@ -456,8 +456,8 @@ func acceptances(k known) ([]gates.Acceptance, []string, error) {
 	var out []gates.Acceptance
 	for _, r := range c.Requirements {
 		for _, a := range r.Acceptance {
-			if a.Test != "" {
-				out = append(out, gates.Acceptance{Requirement: r.ID, ID: a.ID, Test: a.Test, Before: string(a.Before)})
+			if a.Test != "" || len(a.Command) > 0 {
+				out = append(out, gates.Acceptance{Requirement: r.ID, ID: a.ID, Test: a.Test, Before: string(a.Before), Command: a.Command})
 			}
 		}
 	}

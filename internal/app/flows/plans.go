@@ -31,7 +31,7 @@ func (f *Flows) PlanLint(ctx context.Context, ref, name string, text []byte) (*v
 	if err != nil {
 		return nil, err
 	}
-	c, err := plan.Parse(name, text)
+	c, err := f.parsePlan(name, text)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,22 @@ func (f *Flows) PlanLint(ctx context.Context, ref, name string, text []byte) (*v
 		return v, fault.New(fault.Negative, "plan_violated", "the plan would be refused: %s: %s", first.Where, first.Message).Hint("proveto flow plan new %s", k.ID)
 	}
 	return v, nil
+}
+
+// parsePlan reads a contract, and says what of it this version cannot measure.
+func (f *Flows) parsePlan(name string, text []byte) (*plan.Contract, error) {
+	c, err := plan.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range c.Requirements {
+		for _, a := range r.Acceptance {
+			if a.Grader != "" {
+				f.app.Warn("grader_unmeasured", fmt.Sprintf("acceptance %s is by a grader, and flow runs none: requirement %s will stay not measured", a.ID, r.ID))
+			}
+		}
+	}
+	return c, nil
 }
 
 // PlanShow is the contract that binds, or the one handed in last.

@@ -141,7 +141,7 @@ func (f *Flows) subject(ctx context.Context, o SubmitOptions, k known, sub *flow
 		if o.Plan == nil {
 			return nil
 		}
-		c, err := plan.Parse("the plan", o.Plan)
+		c, err := f.parsePlan("the plan", o.Plan)
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 type step struct {
 	name string
 	p    *project // whose tools it uses; nil: none
+	dir  string   // where it runs, from the root of the tree
 	argv []string
 }
 
@@ -53,7 +54,7 @@ func (m *measurement) build(ctx context.Context) (found, error) {
 // buildSteps are the commands that build everything.
 func (b *bench) buildSteps(ctx context.Context) ([]step, error) {
 	if argv := b.m.r.Policy.Argv; len(argv) > 0 {
-		return []step{{name: strings.Join(argv, " "), p: b.first(), argv: argv}}, nil
+		return b.oneStep(argv), nil
 	}
 	var out []step
 	for _, p := range b.projects {
@@ -70,10 +71,15 @@ func (b *bench) buildSteps(ctx context.Context) ([]step, error) {
 			if p.Dir != "." {
 				name += " in " + p.Dir
 			}
-			out = append(out, step{name: name, p: p, argv: argv})
+			out = append(out, step{name: name, p: p, dir: slashDir(p.Dir), argv: argv})
 		}
 	}
 	return out, nil
+}
+
+// oneStep is a command of the policy or of the contract, at the root of the tree.
+func (b *bench) oneStep(argv []string) []step {
+	return []step{{name: strings.Join(argv, " "), p: b.first(), argv: argv}}
 }
 
 func (b *bench) first() *project {
@@ -146,7 +152,7 @@ func (m *measurement) stepIssues(b *bench, s step, u evidence.UnitRun, a gate.An
 // step runs one command in a box of its own.
 func (b *bench) step(ctx context.Context, s step) (evidence.UnitRun, error) {
 	spec := sandbox.Spec{Min: b.w.Min, Max: b.w.Max, Network: b.w.Network, Hidden: b.w.Hidden, Sources: []string{b.w.Root}}
-	env, dir := b.w.Env, ""
+	env := b.w.Env
 	if s.p != nil {
 		if t, ok := s.p.driver.(lang.Toolbox); ok {
 			tools, err := t.Tools(ctx, b.w, s.p.Project)
@@ -155,9 +161,6 @@ func (b *bench) step(ctx context.Context, s step) (evidence.UnitRun, error) {
 			}
 			spec, env = tools.Spec, tools.Env
 			spec.Network = b.w.Network
-			if len(b.m.r.Policy.Argv) == 0 {
-				dir = slashDir(s.p.Dir)
-			}
 		}
 	}
 	argv := slices.Clone(s.argv)
@@ -171,7 +174,7 @@ func (b *bench) step(ctx context.Context, s step) (evidence.UnitRun, error) {
 		l.Wall = DefaultTime
 	}
 	l.CPU = 8 * l.Wall
-	return b.inBox(ctx, s.name, spec, sandbox.Command{Purpose: evidence.PurposeBuild, Argv: argv, Dir: dir, Env: env, Limits: l})
+	return b.inBox(ctx, s.name, spec, sandbox.Command{Purpose: evidence.PurposeBuild, Argv: argv, Dir: s.dir, Env: env, Limits: l})
 }
 
 // inBox runs one command and records it.

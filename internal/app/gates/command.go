@@ -7,6 +7,7 @@ import (
 	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/gate"
 	"github.com/proveto/proveto/internal/lang"
+	"github.com/proveto/proveto/internal/ledger"
 )
 
 // command runs the policy's own command at the root of the tree. Exit 0 passes,
@@ -29,6 +30,48 @@ func (m *measurement) command(ctx context.Context) (found, error) {
 		return m.refused(ctx, runs, s, (*bench).buildSteps)
 	}
 	return f, nil
+}
+
+// commandAcceptance measures one command of the plan: exit 0 on the tree, and not
+// on the base, which lacks what the command asks for. A command that the base
+// satisfies was never seen to refuse anything.
+func (m *measurement) commandAcceptance(ctx context.Context, a Acceptance, f *found) (gate.Answer, gate.Issue, error) {
+	issue := gate.Issue{Category: gate.Defect, Code: gate.CodeFailed, Repro: a.Command, Expected: "the base is refused, the tree accepted"}
+	unmeasured := func(code fault.Code, reason string) (gate.Answer, gate.Issue, error) {
+		issue.Category, issue.Code, issue.Message = gate.Environment, code, reason
+		return gate.Answer{Outcome: gate.NotMeasured, Code: code, Reason: reason}, issue, nil
+	}
+	only := func(b *bench, _ context.Context) ([]step, error) { return b.oneStep(a.Command), nil }
+	b, err := m.bench(ctx, m.r.Tree)
+	if err != nil {
+		return gate.Answer{}, issue, err
+	}
+	good, runs, err := m.steps(ctx, b, func(ctx context.Context) ([]step, error) { return only(b, ctx) })
+	switch e := fault.From(err); {
+	case err != nil && e.Kind == fault.Unmeasured:
+		return unmeasured(e.Code, e.Error())
+	case err != nil:
+		return gate.Answer{}, issue, err
+	case good.Outcome == gate.NotMeasured:
+		return unmeasured(good.Code, good.Reason)
+	}
+	f.outputs = append(f.outputs, good.outputs...)
+	if good.Outcome != gate.Pass {
+		issue = good.issues[0]
+		return good.Answer, issue, nil
+	}
+	s := evidence.Sabotage{Kind: evidence.SabotageBase, Summary: "the base, before the change", Tree: m.r.BaseTree}
+	cert, err := m.refused(ctx, runs, s, only)
+	switch e := fault.From(err); {
+	case fault.Has(err, gate.CodeBlind):
+		return unmeasured(gate.CodeBlind, "it accepts the base as well, so nothing has shown that it can refuse; a command that holds before and after is a gate of the policy, with a probe")
+	case err != nil && e.Kind == fault.Unmeasured:
+		return unmeasured(e.Code, e.Error())
+	case err != nil:
+		return gate.Answer{}, issue, err
+	}
+	f.certs = append(f.certs, cert.Digest())
+	return gate.Answer{Outcome: gate.Pass}, issue, m.site.Commit(context.WithoutCancel(ctx), ledger.CertificateDraft(cert))
 }
 
 // commandProbe makes the bad tree that the policy names.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -134,6 +135,7 @@ func (m *measurement) gateDigest() (evidence.Digest, error) {
 	}
 	for _, a := range m.r.Acceptance {
 		parts = append(parts, "acceptance", a.Requirement, a.ID, a.Test, a.Before)
+		parts = append(append(parts, strconv.Itoa(len(a.Command))), a.Command...)
 	}
 	parts = append(parts, m.r.Added...)
 	if m.r.Policy.Kind == gate.KindMerge {

@@ -149,15 +149,20 @@ func (m *measurement) proofIssue(s view.Symbol) gate.Issue {
 }
 
 // requirements asks of every test of the plan whether it was as declared before
-// the change, is green after it, and notices when the change is broken.
+// the change, is green after it, and notices when the change is broken; of every
+// command whether it refuses the base and accepts the tree.
 func (m *measurement) requirements(ctx context.Context) (found, error) {
 	if len(m.r.Acceptance) == 0 {
-		return found{Answer: gate.Answer{Outcome: gate.Empty, Code: "empty", Reason: "the plan names no test"}}, nil
+		return found{Answer: gate.Answer{Outcome: gate.Empty, Code: "empty", Reason: "the plan names no test and no command"}}, nil
 	}
-	f := found{Answer: gate.Answer{Outcome: gate.Pass}, words: map[string]evidence.Word{}, metrics: map[string]float64{"tests": float64(len(m.r.Acceptance))}}
+	f := found{Answer: gate.Answer{Outcome: gate.Pass}, words: map[string]evidence.Word{}, metrics: map[string]float64{"acceptances": float64(len(m.r.Acceptance))}}
 	worst := map[gate.Outcome]int{gate.Pass: 0, gate.NotMeasured: 1, gate.No: 2}
 	for _, a := range m.r.Acceptance {
-		answer, issue, err := m.acceptance(ctx, a, &f)
+		measure := m.acceptance
+		if len(a.Command) > 0 {
+			measure = m.commandAcceptance
+		}
+		answer, issue, err := measure(ctx, a, &f)
 		if err != nil {
 			return found{}, err
 		}
@@ -172,7 +177,7 @@ func (m *measurement) requirements(ctx context.Context) (found, error) {
 		f.issues = append(f.issues, issue)
 		if worst[answer.Outcome] > worst[f.Outcome] {
 			f.Answer = answer
-			f.Reason = a.ID + " (" + a.Test + "): " + f.Reason
+			f.Reason = a.ID + " (" + orElse(a.Test, strings.Join(a.Command, " ")) + "): " + f.Reason
 		}
 	}
 	return f, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/proveto/proveto/internal/app/gates"
 	"github.com/proveto/proveto/internal/evidence"
+	"github.com/proveto/proveto/internal/fault"
 	"github.com/proveto/proveto/internal/gate"
 )
 
@@ -89,6 +90,43 @@ func TestLooksAtNothing(t *testing.T) {
 		}
 	}
 	w.want(ask(nil), gate.Empty, "empty")
+	w.sound()
+}
+
+// A command of the plan counts when it refuses the base and accepts the tree.
+func TestProveRequirementsByCommand(t *testing.T) {
+	t.Parallel()
+	w := setup(t, "calc.txtar")
+	tree := w.honest()
+	ask := func(as ...gates.Acceptance) gates.Result {
+		return w.measure("prove.requirements", tree, func(r *gates.Request) { r.Acceptance = as })
+	}
+	by := func(argv ...string) gates.Acceptance {
+		return gates.Acceptance{Requirement: "R1", ID: "A1", Command: argv}
+	}
+	res := ask(by("grep", "-q", "func Triple", "calc.go"))
+	w.want(res, gate.Pass, "")
+	if res.Requirements["R1"] != evidence.Proven || len(res.Evidence.Certificates) != 1 {
+		t.Errorf("requirements %v, certificates %v", res.Requirements, res.Evidence.Certificates)
+	}
+	for _, row := range []struct {
+		argv    []string
+		outcome gate.Outcome
+		code    fault.Code
+		word    evidence.Word
+	}{
+		{[]string{"true"}, gate.NotMeasured, gate.CodeBlind, evidence.NotMeasured},
+		{[]string{"go", "vet", "./..."}, gate.NotMeasured, gate.CodeBlind, evidence.NotMeasured}, // it holds before, too
+		{[]string{"false"}, gate.No, gate.CodeFailed, evidence.Refuted},
+		{[]string{"no-such-program"}, gate.NotMeasured, gate.CodeToolMissing, evidence.NotMeasured},
+	} {
+		// What another acceptance of the requirement says does not make up for it.
+		res := ask(by("grep", "-q", "func Triple", "calc.go"), by(row.argv...), by("grep", "-q", "Triple", "calc.go"))
+		w.want(res, row.outcome, string(row.code))
+		if res.Requirements["R1"] != row.word || !strings.Contains(res.Evidence.Reason, row.argv[0]) {
+			t.Errorf("%q: %v, %q; want %s", row.argv, res.Requirements, res.Evidence.Reason, row.word)
+		}
+	}
 	w.sound()
 }
 

@@ -62,7 +62,7 @@ type Request struct {
 	Attempt int
 	Plan    evidence.Digest
 
-	// Acceptance are the test acceptances of the plan, and Added the symbols that it
+	// Acceptance are the tests and commands of the plan, and Added the symbols that it
 	// declares as added; both for prove.requirements.
 	Acceptance []Acceptance
 	Added      []string
@@ -82,11 +82,12 @@ type Request struct {
 }
 
 // Acceptance is a test of the plan: path::Test, and what it does before the
-// change: fails, absent or passes.
+// change: fails, absent or passes. Or it is a command, which refuses the base.
 type Acceptance struct {
 	Requirement, ID string
 	Test            string
 	Before          string
+	Command         []string
 }
 
 // Result is what a measurement gives. Its runs and certificates are in the ledger.

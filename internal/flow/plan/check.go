@@ -354,12 +354,11 @@ func (c *checker) superseded() {
 }
 
 // Unproven is P008: the requirements that a certificate or a grade has to carry
-// and that are not proven. Requirements that only a command or a human accepts
-// are not among them.
+// and that are not proven. Requirements that only a human accepts are not among them.
 func Unproven(c *Contract, states map[string]State) []Violation {
 	var out []Violation
 	for _, r := range c.Requirements {
-		measured := slices.ContainsFunc(r.Acceptance, func(a Acceptance) bool { return a.Test != "" || a.Grader != "" })
+		measured := slices.ContainsFunc(r.Acceptance, func(a Acceptance) bool { return a.Human == "" })
 		s, known := states[r.ID]
 		if !measured || known && s == Proven {
 			continue

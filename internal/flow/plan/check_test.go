@@ -445,6 +445,10 @@ func TestUnprovenIsP008(t *testing.T) {
 		t.Errorf("what was never measured gives %v", got)
 	}
 	c.Requirements[0].Acceptance = c.Requirements[0].Acceptance[2:]
+	if got := Unproven(c, nil); len(got) != 1 || c.Requirements[0].Acceptance[0].Command == nil {
+		t.Errorf("a requirement by a command gives %v", got)
+	}
+	c.Requirements[0].Acceptance = c.Requirements[0].Acceptance[1:]
 	if got := Unproven(c, nil); len(got) != 0 {
 		t.Errorf("a requirement for people gives %v", got)
 	}

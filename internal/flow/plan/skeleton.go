@@ -32,7 +32,7 @@ requirements:
       # before: what the test does without the change: fails | absent | passes
       - {id: A1, test: "", before: fails}          # path::name, as auth/login_test.go::TestExpired
       # - {id: A2, grader: graders/login, min: 0.9}
-      # - {id: A3, command: [make, e2e]}
+      # - {id: A3, command: [make, e2e]}             # refuses the base, exits 0 with the change
       # - {id: A4, human: "The page reads well", role: reviewer}
 
 # Which paths may change, and how. * ? within a name, ** any number of names,
