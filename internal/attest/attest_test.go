@@ -138,7 +138,7 @@ func TestPropertiesSayOnlyWhatHolds(t *testing.T) {
 		"nothing proven": {func(w *world) {
 			w.measure = func(m *flow.Measure) {
 				if strings.HasPrefix(m.Gate, "prove.") {
-					m.Evidence.Certificates = nil
+					m.Evidence.Certificates, m.Evidence.Requirements = nil, nil
 				}
 			}
 		}, []string{"PROVETO_REQUIREMENTS_PROVEN", "PROVETO_CHANGE_PROVEN"}},

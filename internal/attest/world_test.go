@@ -236,10 +236,10 @@ func (w *world) measureAll() {
 				if strings.HasPrefix(g, "prove.") {
 					e.Certificates = []evidence.Digest{evidence.DigestOf([]byte("certificate of " + g))}
 				}
-				m := flow.Measure{Stage: s.ID, Attempt: s.Attempt, Fence: s.Fence, Gate: g, Evidence: e}
 				if g == "prove.requirements" {
-					m.Requirements = map[string]evidence.Word{"R1": evidence.Proven}
+					e.Requirements = map[string]gate.Requirement{"R1": {State: evidence.Proven, Certificates: e.Certificates}}
 				}
+				m := flow.Measure{Stage: s.ID, Attempt: s.Attempt, Fence: s.Fence, Gate: g, Evidence: e}
 				if g == "merge.preview" {
 					if m.Merged = s.Subject.Tree; w.merged != "" {
 						m.Merged = w.merged

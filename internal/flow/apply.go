@@ -248,7 +248,7 @@ func (r *Run) measured(s *Stage, f *Measured, seq int64) {
 	if s.Evidence == nil {
 		s.Evidence = map[string]Evidence{}
 	}
-	e := Evidence{Evidence: f.Evidence, Merged: f.Merged, Requirements: f.Requirements, Seq: seq}
+	e := Evidence{Evidence: f.Evidence, Merged: f.Merged, Seq: seq}
 	if old, ok := s.Evidence[f.Gate]; ok {
 		e.Waiver = old.Waiver
 	}

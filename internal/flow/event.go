@@ -74,10 +74,8 @@ type Measure struct {
 	Gate     string
 	Evidence gate.Evidence
 	Merged   evidence.Tree // that a merge gate judged
-	// Requirements are what the gate says of each requirement of the plan.
-	Requirements map[string]evidence.Word
-	Issues       []Finding // what it found; category, message, place and detail are used
-	Probed       *Probed   // what the gate did with its probe, when that was tried now
+	Issues   []Finding     // what it found; category, message, place and detail are used
+	Probed   *Probed       // what the gate did with its probe, when that was tried now
 }
 
 // Remeasure starts the gates of a stage that could not be measured again.

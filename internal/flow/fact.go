@@ -250,8 +250,6 @@ type Measured struct {
 	Evidence gate.Evidence `json:"evidence"`
 	// Merged is the tree that a merge gate judged: work and target together.
 	Merged evidence.Tree `json:"merged_tree,omitempty"`
-	// Requirements are what the gate says of each requirement of the plan.
-	Requirements map[string]evidence.Word `json:"requirements,omitempty"`
 	// Issues are the keys of what the gate found: a finding whose key is here was
 	// seen again.
 	Issues []evidence.Digest `json:"issues,omitempty"`

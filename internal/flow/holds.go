@@ -44,16 +44,15 @@ func (r *Run) Requirements() []Requirement {
 		}
 		for j := range out {
 			q := &out[j]
-			word, said := e.Requirements[q.ID]
+			m, said := e.Requirements[q.ID]
 			switch {
 			case !said:
 			case s.State == Stale || s.Subject.Plan != r.Plan.ID:
 				q.State, q.Reason = evidence.Stale, orText(s.Because, "the plan is another one")
-			case word == evidence.Proven:
-				q.State, q.Reason = word, ""
-				q.Certificates = append(q.Certificates, e.Certificates...)
+			case m.State == evidence.Proven:
+				q.State, q.Reason, q.Certificates = m.State, "", m.Certificates
 			default:
-				q.State, q.Reason = word, e.Reason
+				q.State, q.Reason = m.State, e.Reason
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func (t *turn) doMeasure(a Measure) *fault.Error {
 	if a.Evidence.Outcome == gate.No && len(a.Issues) == 0 {
 		a.Issues = []Finding{{Category: t.fault(s), Message: orText(a.Evidence.Reason, "gate "+a.Gate+" says no")}}
 	}
-	f := &Measured{Head: Head{Actor: Engine()}, Gate: a.Gate, Fence: a.Fence, Evidence: a.Evidence, Merged: a.Merged, Requirements: a.Requirements}
+	f := &Measured{Head: Head{Actor: Engine()}, Gate: a.Gate, Fence: a.Fence, Evidence: a.Evidence, Merged: a.Merged}
 	for _, x := range a.Issues {
 		x.Gate = a.Gate
 		f.Issues = append(f.Issues, x.key())

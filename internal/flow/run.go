@@ -108,10 +108,8 @@ type Lease struct {
 type Evidence struct {
 	gate.Evidence
 	Merged evidence.Tree // that a merge gate judged
-	// Requirements are what the gate says of each requirement of the plan.
-	Requirements map[string]evidence.Word
-	Waiver       string // id of the waiver by which a no or a not measured counts as passed
-	Seq          int64
+	Waiver string        // id of the waiver by which a no or a not measured counts as passed
+	Seq    int64
 }
 
 // Given is a decision as it stands.

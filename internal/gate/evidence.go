@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,8 @@ type Evidence struct {
 	Tests   *Counts            `json:"tests,omitempty"` // of a suite
 	// Named are tests by name: red and flaky ones at the base.
 	Named map[string][]string `json:"named,omitempty"`
+	// Requirements are what the gate says of each requirement of the plan, by id.
+	Requirements map[string]Requirement `json:"requirements,omitempty"`
 
 	Isolation  evidence.Level   `json:"isolation,omitempty"` // weakest of the runs; absent without any
 	Network    evidence.Network `json:"network,omitempty"`
@@ -54,6 +57,12 @@ type Subject struct {
 	Tree evidence.Tree   `json:"tree"`
 	Plan evidence.Digest `json:"plan,omitempty"`
 	Base evidence.Tree   `json:"base,omitempty"`
+}
+
+// Requirement is what a gate says of a requirement, and on what that stands.
+type Requirement struct {
+	State        evidence.Word     `json:"state"` // proven, refuted or not_measured
+	Certificates []evidence.Digest `json:"certificates,omitempty"`
 }
 
 // Counts are leaf tests.
@@ -98,7 +107,8 @@ func (e Evidence) Seal() (Evidence, error) {
 
 // Canonical is the RFC 8785 form with the id, as it is stored. Evidence whose id
 // is not that of its content is refused, and so is one that says not_measured
-// without a code and a reason.
+// without a code and a reason, or that a requirement is proven without a
+// certificate among its own.
 func (e Evidence) Canonical() ([]byte, error) {
 	sealed, err := e.Seal()
 	switch {
@@ -108,6 +118,12 @@ func (e Evidence) Canonical() ([]byte, error) {
 		return nil, fault.New(fault.Tampered, "certificate_bad", "evidence %.20s has another content than its id says", e.ID)
 	case e.Outcome == NotMeasured && (e.Code == "" || e.Reason == ""):
 		return nil, fault.New(fault.Internal, "internal", "evidence %.20s is not measured and does not say why", e.ID)
+	}
+	for id, q := range e.Requirements {
+		foreign := slices.ContainsFunc(q.Certificates, func(d evidence.Digest) bool { return !slices.Contains(e.Certificates, d) })
+		if q.State == evidence.Proven && len(q.Certificates) == 0 || foreign {
+			return nil, fault.New(fault.Internal, "internal", "evidence %.20s says of requirement %.40q what its certificates do not", e.ID, id)
+		}
 	}
 	return evidence.Canonical(e)
 }

@@ -34,6 +34,21 @@ func TestEvidenceIDIsItsContent(t *testing.T) {
 	if _, err := mute.Canonical(); err == nil {
 		t.Error("not measured without a reason was stored")
 	}
+	own, other := evidence.DigestOf([]byte("own")), evidence.DigestOf([]byte("other"))
+	for _, c := range []struct {
+		q  gate.Requirement
+		ok bool
+	}{
+		{gate.Requirement{State: evidence.Proven, Certificates: []evidence.Digest{own}}, true},
+		{gate.Requirement{State: evidence.NotMeasured}, true},
+		{gate.Requirement{State: evidence.Proven}, false},
+		{gate.Requirement{State: evidence.Proven, Certificates: []evidence.Digest{own, other}}, false},
+	} {
+		x, _ := gate.Evidence{Gate: "prove.requirements", Outcome: gate.Pass, Certificates: []evidence.Digest{own}, Requirements: map[string]gate.Requirement{"R1": c.q}}.Seal()
+		if _, err := x.Canonical(); (err == nil) != c.ok {
+			t.Errorf("%+v: %v, want it stored: %v", c.q, err, c.ok)
+		}
+	}
 	for _, bad := range []string{"", "ev_", "ev_" + strings.Repeat("A", 64), strings.Repeat("a", 64), e.ID + "/.."} {
 		if _, err := gate.ParseID(bad); err == nil {
 			t.Errorf("ParseID(%q) accepted", bad)

@@ -296,10 +296,7 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 	if err != nil {
 		return err
 	}
-	act.Evidence, act.Requirements = res.Evidence, res.Requirements
-	if id := res.Evidence.Reused; id != "" {
-		act.Requirements = k.said(id)
-	}
+	act.Evidence = res.Evidence
 	if act.Gate == policy.ProveRequirements {
 		if err := unproven(k, act); err != nil {
 			return err
@@ -325,46 +322,28 @@ func (f *Flows) ran(ctx context.Context, k known, s *flow.Stage, g policy.Gate, 
 // measured, whatever its tests say.
 func unproven(k known, act *flow.Measure) error {
 	c, err := contract(k)
-	if err != nil || c.Kind != plan.Behaviour && c.Kind != "" || act.Evidence.Outcome != gate.Pass {
+	if err != nil || act.Evidence.Outcome != gate.Pass {
 		return err
 	}
-	words := map[string]evidence.Word{}
-	maps.Copy(words, act.Requirements)
-	act.Requirements = words
+	said := map[string]gate.Requirement{}
+	maps.Copy(said, act.Evidence.Requirements)
+	act.Evidence.Requirements = said
 	for _, r := range c.Requirements {
 		for _, a := range r.Acceptance {
 			if a.Grader != "" {
-				words[r.ID] = evidence.NotMeasured
+				said[r.ID] = gate.Requirement{State: evidence.NotMeasured}
 			}
 		}
 	}
 	states := map[string]plan.State{}
-	for id, w := range act.Requirements {
-		states[id] = plan.State(w)
+	for id, q := range said {
+		states[id] = plan.State(q.State)
 	}
 	if missing := plan.Unproven(c, states); len(missing) > 0 {
 		act.Evidence.Outcome, act.Evidence.Code, act.Evidence.Reason = gate.NotMeasured, gate.CodeUnmeasured, "P008: "+missing[0].Message
 		act.Evidence, err = act.Evidence.Seal()
 	}
 	return err
-}
-
-// said is what evidence of the run says of each requirement.
-func (k known) said(id string) map[string]evidence.Word {
-	for i := range k.Stages {
-		all := []map[string]flow.Evidence{k.Stages[i].Evidence}
-		for _, p := range k.Stages[i].Past {
-			all = append(all, p.Evidence)
-		}
-		for _, m := range all {
-			for _, e := range m {
-				if e.ID == id {
-					return e.Requirements
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // gatePolicy is what the policy says about a gate, as it is measured.

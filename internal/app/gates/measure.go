@@ -44,7 +44,7 @@ type found struct {
 	isolation evidence.Isolation // of runs that others recorded
 	suite     []evidence.UnitRun // the runs that passed
 	baseline  []evidence.UnitDigest
-	words     map[string]evidence.Word
+	said      map[string]gate.Requirement
 	// probeFunc puts the bad subject before the gate. Nil: the gate needs none.
 	probeFunc func(context.Context) (evidence.Certificate, error)
 }
@@ -278,7 +278,7 @@ func (m *measurement) probedBefore(ctx context.Context) (Probed, bool, error) {
 func (m *measurement) result(f found, p Probed, began time.Time) (Result, error) {
 	e := gate.Evidence{
 		Gate: m.r.Gate, Run: m.r.Run, Stage: m.r.Stage, Attempt: m.r.Attempt, Subject: m.subject(), GateDigest: m.digest,
-		Certificates: f.certs, Probe: p.Certificate, Outcome: f.Outcome, Code: f.Code, Reason: f.Reason, Metrics: f.metrics, Tests: f.tests, Named: f.named,
+		Certificates: f.certs, Probe: p.Certificate, Outcome: f.Outcome, Code: f.Code, Reason: f.Reason, Metrics: f.metrics, Tests: f.tests, Named: f.named, Requirements: f.said,
 		Started: began, DurationMS: m.app.Now().Sub(began).Milliseconds(), Outputs: f.outputs, Runs: slices.Clone(f.runs),
 	}
 	for _, r := range m.site.Runs() {
@@ -289,7 +289,7 @@ func (m *measurement) result(f found, p Probed, began time.Time) (Result, error)
 		e.Network = f.isolation.Network
 	}
 	sealed, err := e.Seal()
-	return Result{Evidence: sealed, Issues: f.issues, Probe: p, Baseline: f.baseline, Requirements: f.words}, err
+	return Result{Evidence: sealed, Issues: f.issues, Probe: p, Baseline: f.baseline}, err
 }
 
 func (m *measurement) close() error {

@@ -155,21 +155,25 @@ func (m *measurement) requirements(ctx context.Context) (found, error) {
 	if len(m.r.Acceptance) == 0 {
 		return found{Answer: gate.Answer{Outcome: gate.Empty, Code: "empty", Reason: "the plan names no test and no command"}}, nil
 	}
-	f := found{Answer: gate.Answer{Outcome: gate.Pass}, words: map[string]evidence.Word{}, metrics: map[string]float64{"acceptances": float64(len(m.r.Acceptance))}}
+	f := found{Answer: gate.Answer{Outcome: gate.Pass}, said: map[string]gate.Requirement{}, metrics: map[string]float64{"acceptances": float64(len(m.r.Acceptance))}}
 	worst := map[gate.Outcome]int{gate.Pass: 0, gate.NotMeasured: 1, gate.No: 2}
 	for _, a := range m.r.Acceptance {
 		measure := m.acceptance
 		if len(a.Command) > 0 {
 			measure = m.commandAcceptance
 		}
+		before := len(f.certs)
 		answer, issue, err := measure(ctx, a, &f)
 		if err != nil {
 			return found{}, err
 		}
 		word := map[gate.Outcome]evidence.Word{gate.Pass: evidence.Proven, gate.No: evidence.Refuted, gate.NotMeasured: evidence.NotMeasured}[answer.Outcome]
-		if old, ok := f.words[a.Requirement]; !ok || old == evidence.Proven || word == evidence.Refuted {
-			f.words[a.Requirement] = word
+		q, known := f.said[a.Requirement]
+		if !known || q.State == evidence.Proven || word == evidence.Refuted {
+			q.State = word
 		}
+		q.Certificates = append(q.Certificates, f.certs[before:]...)
+		f.said[a.Requirement] = q
 		if answer.Outcome == gate.Pass {
 			f.metrics["proven"]++
 			continue

@@ -97,9 +97,6 @@ type Result struct {
 	Probe    Probed
 	// Baseline are the runs of a suite at the base, for [Request.Baseline].
 	Baseline []evidence.UnitDigest
-	// Requirements says of each requirement of prove.requirements: proven, refuted or
-	// not_measured.
-	Requirements map[string]evidence.Word
 }
 
 // Probed is what the gate did with its probe.
